@@ -1,0 +1,38 @@
+"""`gpudoctor diagnose SOURCE...`: offline diagnosis."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gpudoctor.cli.output import add_output_arguments, emit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "source", nargs="+", help="nvidia-bug-report.log.gz, a folder, log files, or - for standard input"
+    )
+    parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Diagnose the sources; 66 where one can't be read."""
+    from pathlib import Path
+
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.engine.compile import BadRule
+    from gpudoctor.engine.load import RuleError
+    from gpudoctor.sources.base import SourceUnreadable
+    from gpudoctor.sources.open import open_sources
+
+    try:
+        report = Doctor([Path(folder) for folder in args.rules]).diagnose(open_sources(args.source))
+    except SourceUnreadable as error:
+        sys.stderr.write(f"gpudoctor: {error}\n")
+        return 66
+    except (RuleError, BadRule) as error:
+        sys.stderr.write(f"gpudoctor: {error}\n")
+        return 64
+    return emit(report, args)

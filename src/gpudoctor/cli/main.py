@@ -1,0 +1,88 @@
+"""The command line. argparse, because it starts fastest; each command's module is loaded only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from gpudoctor import __version__
+
+EXIT_USAGE, EXIT_UNREADABLE, EXIT_INTERNAL = 64, 66, 70
+
+# command -> what it is for; its module in cli/ has add_arguments(parser) and run(args) -> exit status
+COMMANDS = {
+    "diagnose": "diagnose a bundle, folder, log files or '-' (standard input), offline",
+    "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
+    "compat": "will this driver / CUDA / framework / GPU combination work?",
+    "rules": "lint, test or list rules",
+}
+_LIVE = "live"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override]  # argparse says NoReturn; exit() raises
+        self.exit(EXIT_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _top() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()]
+    return (
+        "Finds out what is wrong with an NVIDIA GPU machine, says why, and walks you through the fix.\n\n"
+        "Without a command it examines this machine. Commands:\n" + "\n".join(lines)
+    )
+
+
+def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
+    """Split the command line into command and its arguments; exits with 64 on wrong usage."""
+    name = argv[0] if argv and not argv[0].startswith("-") else _LIVE
+    rest = list(argv[1:]) if name != _LIVE else list(argv)
+    if name != _LIVE and name not in COMMANDS:
+        import difflib
+
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        if os.path.exists(name):  # noqa: PTH110  # pathlib isn't loaded yet
+            hint = f"; to diagnose that file: gpudoctor diagnose {name}"
+        sys.stderr.write(f"gpudoctor: unknown command {name!r}{hint} (see gpudoctor --help)\n")
+        raise SystemExit(EXIT_USAGE)
+    program = "gpudoctor" if name == _LIVE else f"gpudoctor {name}"
+    parser = _Parser(
+        prog=program,
+        description=_top() if name == _LIVE else COMMANDS[name],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if name == _LIVE:
+        parser.add_argument("--version", action="version", version=f"gpudoctor {__version__}")
+        if rest == ["--version"]:
+            parser.parse_args(rest)
+    module = importlib.import_module(f"gpudoctor.cli.{name}")
+    module.add_arguments(parser)
+    args = parser.parse_args(rest)
+    args.run = module.run
+    return name, args
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit status."""
+    try:
+        _, args = parse(sys.argv[1:] if argv is None else argv)
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if os.environ.get("GPUDOCTOR_TRACEBACK"):
+            raise
+        sys.stderr.write(
+            f"gpudoctor: internal error: {type(error).__name__}: {error} (GPUDOCTOR_TRACEBACK=1 shows where; please report it)\n"
+        )
+        return EXIT_INTERNAL
+    return status

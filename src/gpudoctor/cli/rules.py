@@ -1,0 +1,90 @@
+"""`gpudoctor rules lint|test|list`: for people who add rules, ours or a site's own."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("action", choices=["lint", "test", "list"])
+    parser.add_argument("path", nargs="*", type=Path, help="lint: rule files or folders; test: test files or folders")
+    parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
+    parser.add_argument("--only", metavar="ID", help="test: only rules whose id begins so")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the action; 0 where all is well, 1 where a rule or test fails, 64 on wrong usage."""
+    from gpudoctor.engine.compile import BadRule
+    from gpudoctor.engine.load import RuleError
+
+    try:
+        return {"lint": _lint, "test": _test, "list": _list}[args.action](args)
+    except (RuleError, BadRule, FileNotFoundError) as error:
+        sys.stderr.write(f"gpudoctor rules: {error}\n")
+        return 1
+
+
+def _lint(args: argparse.Namespace) -> int:
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.engine.compile import compile_rules
+    from gpudoctor.engine.load import read_rule_file
+
+    doctor = Doctor([Path(folder) for folder in args.rules])
+    known = {rule.id for rule in doctor.rules.rules}
+    count = len(known)
+    if args.path:
+        rules = [rule for path in _files(args.path) for rule in read_rule_file(path)]
+        compile_rules(rules)
+        known |= {rule.id for rule in rules}
+        count = len(rules)
+        checked = rules
+    else:
+        checked = list(doctor.rules.rules)
+    for rule in checked:
+        for other in rule.explains:
+            if not other.endswith(".*") and other not in known:
+                sys.stderr.write(f"gpudoctor rules: {rule.id}: explains {other}, which no rule declares\n")
+                return 1
+    sys.stdout.write(f"{count} rules are in order\n")
+    return 0
+
+
+def _test(args: argparse.Namespace) -> int:
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.ruletests import read_tests, run_test
+
+    if not args.path:
+        sys.stderr.write("gpudoctor rules test: name the test files or their folder (ours are in tests/rules)\n")
+        return 64
+    doctor = Doctor([Path(folder) for folder in args.rules])
+    passed = failed = 0
+    for path in _files(args.path):
+        for test in read_tests(path):
+            if args.only and not test.rule_id.startswith(args.only):
+                continue
+            fault = run_test(test, doctor)
+            passed, failed = passed + (fault is None), failed + (fault is not None)
+            if fault is not None:
+                sys.stdout.write(f"FAILED {test.name}\n       {fault}\n")
+    sys.stdout.write(f"{passed} passed, {failed} failed\n")
+    return 1 if failed or not passed else 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from gpudoctor.diagnosis import Doctor
+
+    for rule in sorted(Doctor([Path(folder) for folder in args.rules]).rules.rules, key=lambda rule: rule.id):
+        sys.stdout.write(f"{rule.id:<36} {rule.severity:<8} {rule.title}\n")
+    return 0
+
+
+def _files(paths: list[Path]) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"{path}: no such file or folder")
+        files += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    return files

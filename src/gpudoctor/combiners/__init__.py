@@ -1,0 +1,24 @@
+"""From several facts to one truth: pure functions over the store that add what no single text says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from gpudoctor.combiners.identity import name_gpus
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.store import FactStore
+
+Combiner = Callable[[FactStore], Iterable[Fact]]
+# In this order: names first, so that the others can join facts by GPU.
+COMBINERS: tuple[Combiner, ...] = (name_gpus,)
+
+
+def combine(facts: Iterable[Fact], failures: list[str]) -> FactStore:
+    """Build the store and run every combiner on it; one that breaks is named in `failures` and left out."""
+    store = FactStore(facts)
+    for combiner in COMBINERS:
+        try:
+            store.add(list(combiner(store)))
+        except Exception as error:
+            failures.append(f"combiner {combiner.__module__}: {type(error).__name__}: {error}")
+    return store

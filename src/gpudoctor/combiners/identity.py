@@ -1,0 +1,48 @@
+"""One GPU, one name: facts that call the same GPU by index, UUID or PCI address get the same `gpu`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.gpu import Gpu
+from gpudoctor.facts.store import FactStore
+from gpudoctor.patterns.template import pci_address
+
+_PCI = re.compile(r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?$")
+_INDEX = re.compile(r"(?:GPU ?|cuda:)?(\d{1,3})$")
+
+
+def name_gpus(store: FactStore) -> Iterable[Fact]:
+    """Rewrite `gpu` of all facts to the best name: PCI address, else UUID, else `GPU <index>`."""
+    names: dict[str, str] = {}
+    for fact in store.of("gpu"):
+        if isinstance(fact, Gpu):
+            known = [_plain(name) for name in (fact.pci, fact.uuid, _index(fact.index)) if name]
+            best = next((names[name] for name in known if name in names), known[0] if known else None)
+            if best is None:
+                continue
+            if _PCI.match(known[0]) and not _PCI.match(best):  # a better name turned up
+                names = {alias: known[0] if name == best else name for alias, name in names.items()}
+                best = known[0]
+            names.update(dict.fromkeys(known, best))
+    for fact in store:
+        if isinstance(fact, Gpu) and fact.gpu is None:
+            fact.gpu = next((name for name in (fact.pci, fact.uuid, _index(fact.index)) if name), None)
+        if fact.gpu is not None:
+            plain = _plain(fact.gpu)
+            fact.gpu = names.get(plain, plain)
+    return ()
+
+
+def _index(index: int | None) -> str | None:
+    return None if index is None else f"GPU {index}"
+
+
+def _plain(name: str) -> str:
+    if _PCI.match(name):
+        return pci_address(name)
+    if found := _INDEX.match(name):
+        return f"GPU {int(found[1])}"
+    return name

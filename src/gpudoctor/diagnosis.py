@@ -1,0 +1,119 @@
+"""The one way through the house: source, probes, parsers, facts, engine, findings, report."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+
+from gpudoctor import __version__
+from gpudoctor.collect.collected import Collected, collect_offline
+from gpudoctor.combiners import combine
+from gpudoctor.engine import choose_engine
+from gpudoctor.engine.compile import RuleSet, compile_rules
+from gpudoctor.engine.infer import Inference, Missing, infer
+from gpudoctor.engine.load import declarations, load_rules
+from gpudoctor.facts.store import FactStore
+from gpudoctor.findings.ladder import contexts, ladder
+from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
+from gpudoctor.findings.resolve import resolve
+from gpudoctor.node import describe_node, sees_gpu_evidence
+from gpudoctor.parsers.formats import FORMATS
+from gpudoctor.parsers.scan import Scanner
+from gpudoctor.sources.base import Source, SourceNotes
+
+MAX_UNDECIDED = 40
+
+
+class Doctor:
+    """Rules and scanner, compiled once and used on any number of sources."""
+
+    def __init__(self, rule_folders: Iterable[Path] = ()) -> None:
+        self.rule_folders = [declarations("rules"), *rule_folders]
+
+    @cached_property
+    def rules(self) -> RuleSet:
+        """All rules; raises RuleError or BadRule where a file is at fault."""
+        return compile_rules(load_rules(self.rule_folders))
+
+    @cached_property
+    def scanner(self) -> Scanner:
+        """The scanner for all formats and all log patterns of the rules."""
+        return Scanner(FORMATS, self.rules.patterns)
+
+    def diagnose(self, source: Source) -> Report:
+        """Read an offline source and judge it."""
+        collected = collect_offline(source, self.scanner)
+        return self.judge(collected, source.notes)
+
+    def judge(self, collected: Collected, notes: SourceNotes) -> Report:
+        """Infer and resolve: from what was collected to the report."""
+        failures: list[str] = []
+        store = combine(collected.facts, failures)
+        engine, evaluator = choose_engine()
+        inference = infer(self.rules, store, evaluator)
+        failures += inference.failures
+        findings = resolve(inference.findings, notes.collected_at)
+        shown = contexts(store)
+        by_id = {rule.id: rule for rule in self.rules.rules}
+        findings = [finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown)}) for finding in findings]
+        status = judge_status(findings, store, collected)
+        return Report(
+            gpudoctor=ProgramInfo(
+                version=__version__, engine=engine, rules=len(self.rules.rules), python=platform.python_version()
+            ),
+            source=_source_info(notes, collected, failures),
+            node=describe_node(store),
+            status=status,
+            summary=summarise(status, findings, store),
+            findings=findings,
+            undecided=_undecided(inference),
+            probes=collected.probes,
+        )
+
+
+def judge_status(findings: list[Finding], store: FactStore, collected: Collected) -> Status:
+    """Worst severity of what is wrong; unknown where nothing about a GPU could be read."""
+    severities = {finding.severity for finding in findings if finding.role != "advice"}
+    if "critical" in severities:
+        return "critical"
+    if "warning" in severities:
+        return "warning"
+    return "ok" if findings or collected.read or sees_gpu_evidence(store) else "unknown"
+
+
+def summarise(status: Status, findings: list[Finding], store: FactStore) -> str:
+    """Say in one sentence how things are."""
+    causes = [finding for finding in findings if finding.role == "cause" and finding.severity != "info"]
+    if causes:
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        return f"{causes[0].title}{more}"
+    if status == "unknown":
+        return "Too little could be read to judge this machine"
+    gpus = len({fact.gpu for fact in store.of("gpu") if fact.gpu})
+    return f"Nothing wrong found{f' on {gpus} GPU' + ('s' if gpus > 1 else '') if gpus else ''}"
+
+
+def _undecided(inference: Inference) -> list[Undecided]:
+    ordered = sorted(inference.undecided, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
+    return [_ask(missing) for missing in ordered[:MAX_UNDECIDED]]
+
+
+def _ask(missing: Missing) -> Undecided:
+    return Undecided(id=missing.rule_id, missing=missing.kinds, ask="")
+
+
+def _source_info(notes: SourceNotes, collected: Collected, failures: list[str]) -> SourceInfo:
+    when = None
+    if notes.collected_at is not None:
+        when = datetime.fromtimestamp(notes.collected_at, timezone.utc).isoformat(timespec="seconds")
+    return SourceInfo(
+        kind=notes.kind,  # type: ignore[arg-type]  # checked by pydantic
+        path=notes.path,
+        collected_at=when,
+        complete=notes.complete,
+        read=collected.read,
+        problems=[*notes.problems, *collected.problems, *failures],
+    )

@@ -1,0 +1,270 @@
+"""Compiles rules into alternatives: plain conjunctions of conditions that every evaluator understands.
+
+A rule's ways, and every `any` inside them, become alternatives of their own (disjunctive normal form).
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpudoctor.engine.rule import Rule, Way
+from gpudoctor.facts import KINDS
+from gpudoctor.facts.base import Fact, LogLine, Scalar
+from gpudoctor.parsers.scan import LogPattern
+from gpudoctor.patterns.template import BadTemplate, Template
+
+OPERATORS = ("not", "gt", "ge", "lt", "le", "in", "not_in", "contains", "matches", "exists")
+_RESERVED = {"fact", "log", "regex", "anchor", "lines", "ignore_case", "any", "at_least", "distinct"}
+_PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\.([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
+MAX_ALTERNATIVES = 40  # of one way
+
+
+class BadRule(ValueError):
+    """A rule that can't be compiled; the message names the rule and the key."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The field of a fact that an earlier condition matched: `$module.version`."""
+
+    alias: str
+    field: str
+
+
+@dataclass(frozen=True)
+class Test:
+    """A comparison of one field. The value is a constant, a tuple of constants (in, not_in) or a reference."""
+
+    field: str
+    operator: str  # "eq" or one of OPERATORS
+    value: Scalar | tuple[Scalar, ...] | Reference | re.Pattern[str]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One fact that must be there (or, in `none` and `unless`, must not).
+
+    `patterns` are the keys of the log patterns for kind "log". With `at_least` the facts that fit are taken together
+    and must number that many (by their counts, or by the different values of the field `distinct`).
+    """
+
+    alias: str
+    kind: str
+    tests: tuple[Test, ...] = ()
+    patterns: tuple[str, ...] = ()
+    at_least: int | None = None
+    distinct: str | None = None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A conjunction: every condition of `all` matched, nothing of `none` (proven absent) or `unless` (not seen)."""
+
+    rule: Rule
+    way: Way
+    number: int
+    all: tuple[Condition, ...]
+    none: tuple[Condition, ...]
+    unless: tuple[Condition, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for this alternative, unique in its rule set."""
+        return f"{self.rule.id}/{self.number}"
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Everything compiled."""
+
+    rules: tuple[Rule, ...]
+    alternatives: tuple[Alternative, ...]
+    patterns: tuple[LogPattern, ...]
+
+
+def compile_rules(rules: Iterable[Rule]) -> RuleSet:
+    """Compile rules; raises BadRule at the first fault."""
+    rules = tuple(rules)
+    patterns: dict[str, LogPattern] = {}
+    alternatives: list[Alternative] = []
+    for rule in rules:
+        number = 0
+        for index, way in enumerate(rule.ways):
+            try:
+                for alternative in _alternatives(rule, way, patterns):
+                    alternatives.append(replace(alternative, number=number))
+                    number += 1
+            except (BadRule, BadTemplate) as error:
+                place = f"ways.{index}" if len(rule.ways) > 1 else "when"
+                raise BadRule(f"{rule.id}: {place}: {error}") from None
+    return RuleSet(rules, tuple(alternatives), tuple(patterns.values()))
+
+
+def _alternatives(rule: Rule, way: Way, patterns: dict[str, LogPattern]) -> Iterator[Alternative]:
+    groups: list[list[Condition]] = []
+    none: list[Condition] = []
+    for number, item in enumerate(way.when, start=1):
+        if len(item) != 1:
+            raise BadRule(f"condition {number}: write one `name: {{...}}` per entry, not {sorted(item)}")
+        alias, body = next(iter(item.items()))
+        if not isinstance(body, dict):
+            raise BadRule(f"{alias}: expected {{fact: ...}} or {{log: ...}}")
+        if alias == "none":
+            none += _conditions(alias, body, patterns)
+        else:
+            groups.append(_conditions(alias, body, patterns))
+    unless = [
+        condition
+        for item in way.unless
+        for alias, body in ([("unless", item)] if _RESERVED & set(item) else item.items())
+        for condition in _conditions(alias, body, patterns)
+    ]
+    if not groups:
+        raise BadRule("a rule needs at least one condition that is not `none`")
+    combinations = list(itertools.product(*groups))
+    if len(combinations) > MAX_ALTERNATIVES:
+        raise BadRule(f"{len(combinations)} alternatives; at most {MAX_ALTERNATIVES}: split it into several ways")
+    for combination in combinations:
+        _check_references(combination, (*none, *unless))
+        _check_text(way, combination, patterns)
+        yield Alternative(rule, way, 0, combination, tuple(none), tuple(unless))
+
+
+def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern]) -> list[Condition]:
+    if "any" in body:
+        members = body["any"]
+        if not isinstance(members, list) or not members:
+            raise BadRule(f"{alias}.any: expected a list of conditions")
+        outer = {key: value for key, value in body.items() if key != "any"}
+        found = [condition for member in members for condition in _conditions(alias, {**outer, **member}, patterns)]
+        # Log lines without tests of their own are one condition with several patterns, not several alternatives.
+        merged: list[Condition] = []
+        for condition in found:
+            same = next(
+                (
+                    index
+                    for index, known in enumerate(merged)
+                    if condition.kind == "log" and replace(known, patterns=condition.patterns) == condition
+                ),
+                None,
+            )
+            if same is None:
+                merged.append(condition)
+            else:
+                merged[same] = replace(merged[same], patterns=(*merged[same].patterns, *condition.patterns))
+        return merged
+    given = [key for key in ("fact", "log", "regex") if key in body]
+    if len(given) != 1:
+        raise BadRule(f"{alias}: expected exactly one of fact, log, regex")
+    at_least, distinct = body.get("at_least"), body.get("distinct")
+    if given[0] == "fact":
+        kind = body["fact"]
+        if kind not in KINDS:
+            raise BadRule(f"{alias}: unknown fact {kind!r}; known are {', '.join(sorted(KINDS))}")
+        known = set(KINDS[kind].model_fields)
+        keys: tuple[str, ...] = ()
+    else:
+        kind = "log"
+        options = {key: body[key] for key in ("lines", "ignore_case") if key in body}
+        if given[0] == "log":
+            template = Template.compile(body["log"], **options)
+        else:
+            if "anchor" not in body:
+                raise BadRule(f"{alias}: a regex needs an `anchor`, the fixed text that its lines hold")
+            template = Template.from_regex(body["regex"], body["anchor"], **options)
+        key = template.text + (f" [{template.lines} lines]" if template.lines > 1 else "")
+        patterns.setdefault(key, LogPattern(key, template))
+        known = set(LogLine.model_fields) | set(template.names)
+        keys = (key,)
+    tests: list[Test] = []
+    for field, test in body.items():
+        if field in _RESERVED:
+            continue
+        name = field + "_" if field in ("class", "value") and field + "_" in known else field
+        if name not in known:
+            raise BadRule(f"{alias}: {kind} has no field {field!r}; it has {', '.join(sorted(known))}")
+        tests += _tests(alias, name, test)
+    return [Condition(alias, kind, tuple(tests), keys, at_least, distinct)]
+
+
+def _tests(alias: str, field: str, test: Any) -> Iterator[Test]:
+    if isinstance(test, dict):
+        for operator, value in test.items():
+            if operator not in OPERATORS:
+                raise BadRule(f"{alias}.{field}: unknown operator {operator!r}; known are {', '.join(OPERATORS)}")
+            if operator == "matches":
+                try:
+                    yield Test(field, operator, re.compile(value))
+                except re.error as error:
+                    raise BadRule(f"{alias}.{field}: {error}") from None
+            else:
+                yield Test(field, operator, _value(value))
+    elif isinstance(test, list):
+        yield Test(field, "in", tuple(test))
+    else:
+        yield Test(field, "eq", _value(test))
+
+
+def _value(value: Any) -> Scalar | tuple[Scalar, ...] | Reference:
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, str) and value.startswith("$"):
+        alias, _, field = value[1:].partition(".")
+        return Reference(alias, field)
+    return value  # type: ignore[no-any-return]
+
+
+def _check_references(conditions: tuple[Condition, ...], negative: tuple[Condition, ...]) -> None:
+    known: dict[str, Condition] = {}
+    for condition in (*conditions, *negative):
+        for test in condition.tests:
+            if isinstance(test.value, Reference) and test.value.alias not in known:
+                raise BadRule(f"{condition.alias}.{test.field}: ${test.value.alias} is not an earlier condition")
+        if condition in conditions:
+            known[condition.alias] = condition
+
+
+def _check_text(way: Way, conditions: tuple[Condition, ...], patterns: dict[str, LogPattern]) -> None:
+    by_alias = {condition.alias: condition for condition in conditions}
+    texts = [way.because] + ([way.subject.name] if way.subject else [])
+    for text in texts:
+        for alias, field, _ in _PLACE.findall(text):
+            if alias not in by_alias:
+                raise BadRule(f"because: {{{alias}.{field}}}: no condition is named {alias}")
+            condition = by_alias[alias]
+            known = set(KINDS[condition.kind].model_fields)
+            for key in condition.patterns:
+                known |= patterns[key].template.names
+            if field not in known and field + "_" not in known:
+                raise BadRule(f"because: {{{alias}.{field}}}: {condition.kind} has no field {field!r}")
+
+
+def fill(text: str, bound: dict[str, Fact]) -> str:
+    """Fill `{alias.field}` from the matched facts; `:size` prints MiB in fitting units; unknown values read "?"."""
+
+    def place(found: re.Match[str]) -> str:
+        fact = bound.get(found[1])
+        if fact is None:
+            return "?"
+        value = fact.value(found[2])
+        if value is None:
+            value = fact.value(found[2] + "_")
+        if value is None:
+            return "?"
+        if found[3] == "size" and isinstance(value, (int, float)):
+            return _size(float(value))
+        if found[3] == "bytes" and isinstance(value, (int, float)):
+            return _size(float(value) / 2**20)
+        if isinstance(value, float):
+            return f"{value:.10g}" if value == int(value) else f"{value:.2f}".rstrip("0").rstrip(".")
+        return str(value)
+
+    return " ".join(_PLACE.sub(place, text).split())
+
+
+def _size(mib: float) -> str:
+    return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"

@@ -1,0 +1,152 @@
+"""The reference semantics: a small forward matcher in plain Python.
+
+An evaluator gets alternatives and facts and yields matches: which facts fill which condition of which alternative. The
+durable-rules adapter answers the same question for the positive joins; comparison and absence are decided here for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from gpudoctor.engine.compile import Alternative, Condition, Reference, Test
+from gpudoctor.facts.base import Fact, LogLine, Scalar
+from gpudoctor.facts.store import FactStore
+
+MAX_MATCHES = 500  # of one alternative; beyond that nothing new is learnt
+MAX_VISITS = 200_000  # join steps of one alternative: a runaway rule must not eat the deadline
+
+Bound = dict[str, Fact]
+
+
+@dataclass
+class Match:
+    """Facts that fill an alternative; `more` holds the further facts of counted conditions."""
+
+    alternative: Alternative
+    bound: Bound
+    more: list[Fact] = field(default_factory=list)
+
+
+def candidates(condition: Condition, store: FactStore) -> Iterable[Fact]:
+    """Return the facts that could fill a condition, by kind and pattern alone."""
+    facts = store.of(condition.kind)
+    if condition.kind != "log":
+        return facts
+    return [fact for fact in facts if isinstance(fact, LogLine) and fact.pattern in condition.patterns]
+
+
+def holds(test: Test, fact: Fact, bound: Bound) -> bool:
+    """Decide one comparison. Unknown (None) fits only `exists: false`: what isn't known is never a difference."""
+    value = fact.value(test.field)
+    wanted = test.value
+    if test.operator == "exists":
+        return (value is not None) == bool(wanted)
+    if isinstance(wanted, Reference):
+        other = bound.get(wanted.alias)
+        if other is None:
+            return True  # the condition it refers to is left open (see undecided rules)
+        resolved = other.value(wanted.field)
+        if isinstance(resolved, list):
+            return False
+        wanted = resolved
+        if wanted is None:
+            return False
+    if value is None or isinstance(value, list):
+        return False
+    match test.operator:
+        case "eq":
+            return value == wanted
+        case "not":
+            return value not in wanted if isinstance(wanted, tuple) else value != wanted
+        case "in":
+            return isinstance(wanted, tuple) and value in wanted
+        case "not_in":
+            return isinstance(wanted, tuple) and value not in wanted
+        case "contains":
+            words = wanted if isinstance(wanted, tuple) else (wanted,)
+            return any(str(word).lower() in str(value).lower() for word in words)
+        case "matches":
+            return isinstance(wanted, re.Pattern) and wanted.search(str(value)) is not None
+    return _ordered(test.operator, value, wanted) if not isinstance(wanted, (tuple, re.Pattern)) else False
+
+
+def _ordered(operator: str, value: Scalar, wanted: Scalar) -> bool:
+    left, right = _comparable(value), _comparable(wanted)
+    if left is None or right is None:
+        return False
+    match operator:
+        case "gt":
+            return left > right
+        case "ge":
+            return left >= right
+        case "lt":
+            return left < right
+        case _:
+            return left <= right
+
+
+def _comparable(value: Scalar) -> tuple[float, ...] | None:
+    """Numbers compare as numbers, dotted versions part by part; anything else doesn't compare."""
+    if isinstance(value, (bool, int, float)):
+        return (float(value),)
+    parts = re.match(r"v?(\d+(?:\.\d+)*)", value or "")
+    return tuple(float(part) for part in parts[1].split(".")) if parts else None
+
+
+def fits(condition: Condition, fact: Fact, bound: Bound) -> bool:
+    """Decide whether a fact fills a condition, given what is bound so far."""
+    return all(holds(test, fact, bound) for test in condition.tests)
+
+
+def matches(alternative: Alternative, store: FactStore, skip: frozenset[str] = frozenset()) -> Iterator[Match]:
+    """Yield the ways to fill the positive conditions; those named in `skip` are left open."""
+    visits = 0
+    found = 0
+    conditions = [condition for condition in alternative.all if condition.alias not in skip]
+
+    def step(index: int, bound: Bound, more: list[Fact]) -> Iterator[Match]:
+        nonlocal visits, found
+        if index == len(conditions):
+            found += 1
+            yield Match(alternative, dict(bound), list(more))
+            return
+        condition = conditions[index]
+        if condition.at_least is not None:
+            group = [fact for fact in candidates(condition, store) if fits(condition, fact, bound)]
+            if _number(group, condition) >= condition.at_least:
+                yield from step(index + 1, {**bound, condition.alias: _fold(group)}, [*more, *group[1:]])
+            return
+        for fact in candidates(condition, store):
+            visits += 1
+            if found >= MAX_MATCHES or visits > MAX_VISITS:
+                return
+            if fits(condition, fact, bound):
+                yield from step(index + 1, {**bound, condition.alias: fact}, more)
+
+    yield from step(0, {}, [])
+
+
+def _number(group: list[Fact], condition: Condition) -> int:
+    if condition.distinct:
+        return len({fact.value(condition.distinct) for fact in group} - {None})
+    return sum(fact.count for fact in group)
+
+
+def _fold(group: list[Fact]) -> Fact:
+    return group[0].model_copy(update={"count": sum(fact.count for fact in group)})
+
+
+def refuted(alternative: Alternative, bound: Bound, store: FactStore) -> bool:
+    """Tell whether a fact stands against the match (`none` or `unless`)."""
+    for condition in (*alternative.none, *alternative.unless):
+        group = [fact for fact in candidates(condition, store) if fits(condition, fact, bound)]
+        if group and (condition.at_least is None or _number(group, condition) >= condition.at_least):
+            return True
+    return False
+
+
+def unproven(alternative: Alternative, store: FactStore) -> list[str]:
+    """Return the kinds whose absence the alternative needs and nobody probed."""
+    return sorted({c.kind for c in alternative.none if c.kind != "log" and not store.probed(c.kind)})

@@ -1,0 +1,165 @@
+"""From facts to raw findings: every match of every rule, and the rules that could not be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from gpudoctor.engine.compile import Alternative, RuleSet, fill
+from gpudoctor.engine.evaluate import Match, matches, refuted, unproven
+from gpudoctor.facts.base import Fact, Where
+from gpudoctor.facts.store import FactStore
+from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding, Subject, Verify
+
+MAX_EVIDENCE = 8
+
+# Answers which facts fill the positive conditions of which alternative.
+Evaluator = Callable[[Iterable[Alternative], FactStore], Iterable[Match]]
+
+
+@dataclass
+class Missing:
+    """An undecided rule: all else fits, these kinds were not read."""
+
+    rule_id: str
+    kinds: list[str]
+    strength: int  # how many conditions fitted
+
+
+@dataclass
+class Inference:
+    """What the engine found; `failures` are rules that broke."""
+
+    findings: list[Finding]
+    undecided: list[Missing]
+    failures: list[str] = field(default_factory=list)
+
+
+def builtin(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[Match]:
+    """The built-in evaluator."""
+    for alternative in alternatives:
+        yield from matches(alternative, store)
+
+
+def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> Inference:
+    """Evaluate all rules against the facts."""
+    raw: dict[str, Finding] = {}
+    undecided: dict[str, Missing] = {}
+    failures: list[str] = []
+    fired: set[str] = set()
+    try:
+        found = list(evaluator(rules.alternatives, store))
+    except Exception as error:  # an engine that breaks must not take the report with it
+        failures.append(f"engine: {type(error).__name__}: {error}; the built-in evaluator took over")
+        found = []
+        for alternative in rules.alternatives:
+            try:
+                found += matches(alternative, store)
+            except Exception as broken:
+                failures.append(f"{alternative.rule.id}: {type(broken).__name__}: {broken}")
+    for match in found:
+        alternative = match.alternative
+        if refuted(alternative, match.bound, store):
+            continue
+        if missing := unproven(alternative, store):
+            _note(undecided, alternative, missing, len(alternative.all))
+            continue
+        finding = _finding(match)
+        fired.add(finding.id)
+        known = raw.get(finding.key)
+        raw[finding.key] = finding if known is None else _merged(known, finding)
+    for alternative in rules.alternatives:
+        if alternative.rule.id not in fired:
+            _half_matched(alternative, store, undecided)
+    ordered = [missing for rule_id, missing in undecided.items() if rule_id not in fired]
+    return Inference(list(raw.values()), ordered, failures)
+
+
+def _half_matched(alternative: Alternative, store: FactStore, undecided: dict[str, Missing]) -> None:
+    """Note a rule of which everything fits but the one fact that nobody asked for."""
+    if len(alternative.all) < 2:
+        return
+    for condition in alternative.all:
+        if condition.kind == "log" or store.probed(condition.kind) or store.of(condition.kind):
+            continue
+        for match in matches(alternative, store, skip=frozenset({condition.alias})):
+            if not refuted(alternative, match.bound, store):
+                kinds = sorted({condition.kind, *unproven(alternative, store)})
+                _note(undecided, alternative, kinds, len(match.bound))
+                return
+
+
+def _note(undecided: dict[str, Missing], alternative: Alternative, kinds: list[str], strength: int) -> None:
+    known = undecided.get(alternative.rule.id)
+    if known is None or len(kinds) < len(known.kinds):
+        undecided[alternative.rule.id] = Missing(alternative.rule.id, kinds, strength)
+
+
+def _finding(match: Match) -> Finding:
+    rule, way, bound = match.alternative.rule, match.alternative.way, match.bound
+    facts = [*bound.values(), *match.more]
+    if way.subject:
+        subjects = [Subject(kind=way.subject.kind, name=fill(way.subject.name, bound))]
+    else:
+        gpus = dict.fromkeys(fact.gpu for fact in facts if fact.gpu)
+        subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts)]
+    times = [time for fact in facts for time in (fact.time, fact.last_time) if time is not None]
+    boots = [fact.boot for fact in facts if fact.boot is not None and fact.kind in ("log", "xid", "sxid")]
+    return Finding(
+        id=rule.id,
+        title=rule.title,
+        severity=way.severity or rule.severity,
+        confidence=way.confidence or rule.confidence,
+        role=way.role or rule.role,
+        explains=rule.explains,
+        key=f"{rule.id}@{','.join(subject.name for subject in subjects)}",
+        subjects=subjects,
+        because=fill(way.because, bound),
+        evidence=_evidence(facts),
+        first_seen=min(times, default=None),
+        last_seen=max(times, default=None),
+        count=max((fact.count for fact in facts), default=1),
+        history=bool(boots) and max(boots) < 0,
+        boots=tuple(sorted(set(boots))),
+        verify=Verify(probes=rule.verify),
+        references=rule.references,
+        specificity=len(match.alternative.all) + len(match.alternative.none),
+    )
+
+
+def _node(facts: list[Fact]) -> Subject:
+    return Subject(kind="node", name=next((fact.node for fact in facts if fact.node), "node"))
+
+
+def _evidence(facts: list[Fact]) -> list[Where]:
+    places = dict.fromkeys(fact.where for fact in facts if fact.where is not None)
+    return list(places)[:MAX_EVIDENCE]
+
+
+def _merged(known: Finding, other: Finding) -> Finding:
+    """Join two matches of one rule on one subject: the stronger speaks, the evidence adds up."""
+    strong, weak = known, other
+    if _strength(other) > _strength(known):
+        strong, weak = other, known
+    evidence = list(dict.fromkeys([*strong.evidence, *weak.evidence]))[:MAX_EVIDENCE]
+    firsts = [time for time in (known.first_seen, other.first_seen) if time is not None]
+    lasts = [time for time in (known.last_seen, other.last_seen) if time is not None]
+    return strong.model_copy(
+        update={
+            "evidence": evidence,
+            "first_seen": min(firsts, default=None),
+            "last_seen": max(lasts, default=None),
+            "count": max(known.count, other.count) if strong.because == weak.because else known.count + other.count,
+            "history": known.history and other.history,
+            "boots": tuple(sorted({*known.boots, *other.boots})),
+        }
+    )
+
+
+def _strength(finding: Finding) -> tuple[bool, int, int, int]:
+    return (
+        not finding.history,
+        SEVERITIES.index(finding.severity),
+        CONFIDENCES.index(finding.confidence),
+        finding.specificity,
+    )

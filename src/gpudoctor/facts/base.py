@@ -1,0 +1,85 @@
+"""What every fact has: a kind, and where it was read."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+Scalar = str | int | float | bool | None
+
+
+class Where(BaseModel):
+    """A place that a person can open: a file or command of the source, a line (from 1) and the line's text."""
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    line: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}"
+
+
+class Fact(BaseModel):
+    """One thing that was read. Subclasses are the vocabulary; fields that were not given stay None (unknown).
+
+    `at` is the line offset (from 0) inside the text that the parser was given; the collector turns it into `where`.
+    `boot` counts back from the newest boot that the log holds (0 newest, -1 the one before); `time` is seconds since
+    the epoch, `uptime` seconds since that boot, where the log tells them. `count` is above 1 for folded repetitions.
+    """
+
+    model_config = ConfigDict(extra="forbid", defer_build=True)
+
+    kind: ClassVar[str] = ""
+
+    at: int = 0
+    where: Where | None = None
+    time: float | None = None
+    uptime: float | None = None
+    boot: int | None = None
+    last_time: float | None = None
+    last_where: Where | None = None
+    count: int = 1
+    node: str | None = None
+    gpu: str | None = None
+
+    def value(self, name: str) -> Scalar | list[str]:
+        """Return a field by name; a name that this fact doesn't have is unknown (None)."""
+        return getattr(self, name, None)
+
+
+class LogLine(Fact):
+    """A line that matched a log pattern of a rule; `fields` holds what the pattern's holes caught."""
+
+    kind: ClassVar[str] = "log"
+
+    pattern: str
+    text: str
+    fields: dict[str, Scalar] = {}
+
+    def value(self, name: str) -> Scalar | list[str]:
+        """Return what the hole of that name caught, else the line's own field."""
+        if name in self.fields:
+            return self.fields[name]
+        return getattr(self, name, None)
+
+
+class Probed(Fact):
+    """Facts of kind `what` were asked for and answered, so that their absence means absence."""
+
+    kind: ClassVar[str] = "probed"
+
+    what: str
+
+
+class ProbeFailed(Fact):
+    """A probe gave no usable answer. status: failed, timeout, denied, absent (the command or file is not there)."""
+
+    kind: ClassVar[str] = "probe_failed"
+
+    probe: str
+    status: str
+    reason: str = ""
+    command: str | None = None

@@ -1,0 +1,103 @@
+"""Facts about CUDA, frameworks and the programs that use them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gpudoctor.facts.base import Fact
+
+
+class CudaToolkit(Fact):
+    """A CUDA toolkit (nvcc, version.json, a folder /usr/local/cuda-12.4)."""
+
+    kind: ClassVar[str] = "cuda_toolkit"
+
+    version: str | None = None
+    path: str | None = None
+    seen_by: str | None = None  # nvcc, folder, collect_env
+    found: bool = True
+
+
+class SharedLibrary(Fact):
+    """A shared library as ldconfig, ldd or the loader of a program finds it. name: cudart, cudnn, cublas, nccl ..."""
+
+    kind: ClassVar[str] = "shared_library"
+
+    name: str
+    soname: str | None = None
+    version: str | None = None
+    path: str | None = None
+    found: bool = True
+
+
+class PythonPackage(Fact):
+    """A Python distribution. `version` without the local part, which is `local` (cu121, cpu, cxx11abi ...)."""
+
+    kind: ClassVar[str] = "python_package"
+
+    name: str
+    version: str | None = None
+    local: str | None = None
+    channel: str | None = None  # pypi, conda, ...
+    environment: str | None = None  # the environment's folder
+
+
+class Python(Fact):
+    """A Python interpreter in use."""
+
+    kind: ClassVar[str] = "python"
+
+    version: str
+    path: str | None = None
+
+
+class FrameworkBuild(Fact):
+    """What a framework says, or the tables say, of the build in use; `sees_gpu` only where it was asked."""
+
+    kind: ClassVar[str] = "framework_build"
+
+    name: str  # torch, tensorflow, jax, cupy, ...
+    version: str | None = None
+    cuda: str | None = None
+    cuda_major: int | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    cpu_only: bool | None = None
+    sees_gpu: bool | None = None
+    devices: int | None = None
+    arch_list: str | None = None
+    min_driver: str | None = None  # for its CUDA, from the tables
+    min_driver_branch: int | None = None
+
+
+class PythonError(Fact):
+    """The end of a Python traceback, or a bare `XError: message` line."""
+
+    kind: ClassVar[str] = "python_error"
+
+    type: str
+    message: str = ""
+    module: str | None = None
+    rank: int | None = None
+
+
+class CudaError(Fact):
+    """A CUDA error that a program printed, by name and number where either is visible (from the tables)."""
+
+    kind: ClassVar[str] = "cuda_error"
+
+    name: str | None = None
+    number: int | None = None
+    message: str = ""
+    rank: int | None = None
+
+
+class ArchSupport(Fact):
+    """A framework build against a GPU's compute capability, from the tables or from the framework's own warning."""
+
+    kind: ClassVar[str] = "arch_support"
+
+    framework: str
+    capability: float
+    supported: bool
+    architectures: str | None = None

@@ -1,0 +1,216 @@
+"""Facts about GPUs, their memory, links and errors."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gpudoctor.facts.base import Fact
+
+
+class Gpu(Fact):
+    """One GPU as one source names it. `gpu` is the best name known (PCI address, else UUID, else index).
+
+    Memory in MiB, power in W, temperatures in C, clocks in MHz; throttle reasons are booleans.
+    """
+
+    kind: ClassVar[str] = "gpu"
+
+    index: int | None = None
+    uuid: str | None = None
+    pci: str | None = None
+    minor: int | None = None
+    serial: str | None = None
+    name: str | None = None
+    device_id: int | None = None  # PCI device id, such as 0x2330
+    seen_by: str | None = None  # nvml, nvidia-smi, lspci, sysfs, proc, log
+    vbios: str | None = None
+    state: str | None = None  # ok, lost, error: what the driver answers about it
+    error: str | None = None
+    # memory
+    memory_total: float | None = None
+    memory_used: float | None = None
+    memory_free: float | None = None
+    memory_reserved: float | None = None
+    bar1_total: float | None = None
+    bar1_used: float | None = None
+    # activity
+    utilization: float | None = None
+    memory_utilization: float | None = None
+    pstate: int | None = None
+    compute_mode: str | None = None  # default, exclusive_process, exclusive_thread, prohibited
+    persistence: bool | None = None
+    mig: bool | None = None
+    mig_pending: bool | None = None
+    mig_instances: int | None = None
+    display_active: bool | None = None
+    # heat and power
+    temperature: float | None = None
+    memory_temperature: float | None = None
+    temperature_slowdown: float | None = None
+    temperature_shutdown: float | None = None
+    temperature_max_operating: float | None = None
+    temperature_margin: float | None = None  # T.Limit: degrees left before slowdown
+    fan: float | None = None
+    fan_error: bool | None = None
+    power: float | None = None
+    power_error: bool | None = None
+    power_limit: float | None = None
+    power_limit_default: float | None = None
+    power_limit_min: float | None = None
+    power_limit_max: float | None = None
+    clock_sm: int | None = None
+    clock_sm_max: int | None = None
+    clock_mem: int | None = None
+    clock_mem_max: int | None = None
+    clock_app_sm: int | None = None
+    clock_app_sm_default: int | None = None
+    throttle_idle: bool | None = None
+    throttle_app_clocks: bool | None = None
+    throttle_sw_power: bool | None = None
+    throttle_hw_slowdown: bool | None = None
+    throttle_hw_thermal: bool | None = None
+    throttle_hw_power_brake: bool | None = None
+    throttle_sw_thermal: bool | None = None
+    throttle_sync_boost: bool | None = None
+    # errors
+    ecc: bool | None = None
+    ecc_pending: bool | None = None
+    ecc_uncorrectable_volatile: int | None = None
+    ecc_correctable_volatile: int | None = None
+    ecc_uncorrectable_aggregate: int | None = None
+    ecc_correctable_aggregate: int | None = None
+    sram_threshold_exceeded: bool | None = None
+    retired_single_bit: int | None = None
+    retired_double_bit: int | None = None
+    retired_pending: bool | None = None
+    remapped_correctable: int | None = None
+    remapped_uncorrectable: int | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    recovery_action: str | None = None  # none, gpu_reset, node_reboot, drain_p2p, drain_and_reset
+    inforom_corrupt: bool | None = None
+    # PCIe
+    pcie_gen: int | None = None
+    pcie_gen_max: int | None = None  # what GPU and slot can do together
+    pcie_gen_device_max: int | None = None
+    pcie_gen_host_max: int | None = None
+    pcie_width: int | None = None
+    pcie_width_max: int | None = None
+    pcie_width_device_max: int | None = None
+    pcie_replays: int | None = None
+    numa_node: int | None = None
+    # fabric and virtualisation
+    fabric_state: str | None = None  # not_supported, not_started, in_progress, completed
+    fabric_status: str | None = None
+    virtualization: str | None = None
+    vgpu_license: str | None = None
+    gsp_firmware: str | None = None
+    addressing_mode: str | None = None
+
+
+class GpuProduct(Fact):
+    """What the product tables say of a GPU that is in evidence (by PCI device id, else by name)."""
+
+    kind: ClassVar[str] = "gpu_product"
+
+    name: str
+    architecture: str | None = None
+    compute_capability: float | None = None
+    class_: str | None = None  # datacenter, workstation, geforce, jetson, ...
+    first_driver_branch: int | None = None
+    last_driver_branch: int | None = None
+    open_modules: str | None = None  # required, possible, impossible
+    memory_gib: float | None = None
+    nvlink_links: int | None = None
+    nvswitch: bool | None = None
+    p2p: bool | None = None
+    bf16: bool | None = None
+    fp8: bool | None = None
+
+
+class GpuCount(Fact):
+    """How many GPUs one source counts; `seen_by` as in Gpu, plus framework, dev, expected."""
+
+    kind: ClassVar[str] = "gpu_count"
+
+    seen_by: str
+    number: int
+
+
+class GpuProcess(Fact):
+    """A process on a GPU; memory in MiB. `alive` is known only where the process table was read as well."""
+
+    kind: ClassVar[str] = "gpu_process"
+
+    pid: int | None = None
+    name: str | None = None
+    type: str | None = None  # C, G, C+G, M
+    memory: float | None = None
+    alive: bool | None = None
+
+
+class NvlinkLink(Fact):
+    """State of one NVLink link; speed in GB/s each way; errors since the driver was loaded."""
+
+    kind: ClassVar[str] = "nvlink_link"
+
+    link: int
+    state: str | None = None  # active, inactive, not_supported
+    speed: float | None = None
+    replay_errors: int | None = None
+    recovery_errors: int | None = None
+    crc_errors: int | None = None
+    remote: str | None = None  # gpu, switch, cpu
+
+
+class TopologyPath(Fact):
+    """How two devices reach each other in `nvidia-smi topo -m`: NV<n>, PIX, PXB, PHB, NODE, SYS, X."""
+
+    kind: ClassVar[str] = "topology_path"
+
+    a: str
+    b: str
+    path: str
+    links: int | None = None  # the n of NV<n>
+    a_kind: str | None = None  # gpu, nic
+    b_kind: str | None = None
+
+
+class PeerAccess(Fact):
+    """Peer-to-peer ability of a pair: ok, chipset_not_supported, gpu_not_supported, disabled, not_supported, unknown."""
+
+    kind: ClassVar[str] = "peer_access"
+
+    a: str
+    b: str
+    status: str
+    capability: str | None = None  # read, write, nvlink, atomics, proprietary
+    bandwidth: float | None = None  # GB/s where it was measured
+
+
+class Xid(Fact):
+    """An Xid (`NVRM: Xid (PCI:0000:3b:00): 79, ...`) or, with `switch`, an NVSwitch SXid."""
+
+    kind: ClassVar[str] = "xid"
+
+    code: int
+    pci: str | None = None
+    pid: int | None = None
+    process: str | None = None
+    detail: str = ""
+    name: str | None = None  # mnemonic, from the tables
+    class_: str | None = None
+    severity: str | None = None
+
+
+class Sxid(Fact):
+    """An NVSwitch SXid; `fatal` is what the line itself says, `ignorable` what the tables say."""
+
+    kind: ClassVar[str] = "sxid"
+
+    code: int
+    pci: str | None = None
+    fatal: bool | None = None
+    ignorable: bool | None = None
+    link: int | None = None
+    detail: str = ""

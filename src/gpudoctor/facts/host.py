@@ -1,0 +1,213 @@
+"""Facts about the machine around the GPUs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from gpudoctor.facts.base import Fact
+
+
+class Os(Fact):
+    """The operating system; id and version as in /etc/os-release."""
+
+    kind: ClassVar[str] = "os"
+
+    id: str | None = None
+    version: str | None = None
+    name: str | None = None
+    manager: str | None = None  # apt, dnf, zypper, pacman, apk, emerge, nix
+    end_of_life: str | None = None  # ISO date, from the tables
+    ended: bool | None = None  # past it on the day the evidence was taken
+
+
+class Kernel(Fact):
+    """The running kernel."""
+
+    kind: ClassVar[str] = "kernel"
+
+    release: str
+    machine: str | None = None
+    running: bool = True
+
+
+class Boot(Fact):
+    """A boot that a log holds."""
+
+    kind: ClassVar[str] = "boot"
+
+    id: str | None = None
+    kernel: str | None = None
+
+
+class KernelOption(Fact):
+    """One option of the kernel command line."""
+
+    kind: ClassVar[str] = "kernel_option"
+
+    name: str
+    setting: str | None = None
+
+
+class EnvVar(Fact):
+    """An environment variable of the user, a job, a container or a configuration file."""
+
+    kind: ClassVar[str] = "env_var"
+
+    name: str
+    setting: str
+    scope: str | None = None
+
+
+class Limit(Fact):
+    """A process limit as ulimit -a or /proc/PID/limits shows it; size -1 means unlimited; memory in KiB."""
+
+    kind: ClassVar[str] = "limit"
+
+    name: str  # memlock, nofile, nproc, stack, ...
+    soft: int
+    hard: int | None = None
+
+
+class HostMemory(Fact):
+    """Host memory in MiB."""
+
+    kind: ClassVar[str] = "host_memory"
+
+    total: float | None = None
+    available: float | None = None
+    free: float | None = None
+    swap_total: float | None = None
+    swap_used: float | None = None
+    cma_total: float | None = None
+    huge_pages: int | None = None
+
+
+class Pressure(Fact):
+    """A /proc/pressure line: share of time (percent, over 10/60/300 s) that some or all tasks stalled."""
+
+    kind: ClassVar[str] = "pressure"
+
+    resource: str  # cpu, memory, io
+    scope: str  # some, full
+    avg10: float
+    avg60: float | None = None
+    avg300: float | None = None
+
+
+class FileSystem(Fact):
+    """A mounted file system; sizes in MiB, use in percent."""
+
+    kind: ClassVar[str] = "file_system"
+
+    mount: str
+    device: str | None = None
+    type: str | None = None
+    size: float | None = None
+    used: float | None = None
+    available: float | None = None
+    use_percent: float | None = None
+    inode_percent: float | None = None
+
+
+class Cpu(Fact):
+    """The processors that this machine (or container) has."""
+
+    kind: ClassVar[str] = "cpu"
+
+    logical: int | None = None
+    sockets: int | None = None
+    numa_nodes: int | None = None
+    governor: str | None = None
+    model: str | None = None
+    load1: float | None = None
+    virtual: bool | None = None
+    hypervisor: str | None = None
+
+
+class Process(Fact):
+    """A process of the host; state as in ps (R, S, D, Z ...)."""
+
+    kind: ClassVar[str] = "process"
+
+    pid: int
+    name: str | None = None
+    state: str | None = None
+    wchan: str | None = None
+    user: str | None = None
+
+
+class PciDevice(Fact):
+    """A PCI device (lspci, sysfs). Speeds in GT/s; `gpu` is set for NVIDIA GPUs; `revision` ff means it doesn't answer."""
+
+    kind: ClassVar[str] = "pci_device"
+
+    pci: str
+    vendor_id: int | None = None
+    device_id: int | None = None
+    class_id: int | None = None
+    type: str | None = None  # gpu, audio, nvswitch, bridge, nic, ...
+    name: str | None = None
+    driver: str | None = None
+    modules: str | None = None
+    revision: str | None = None
+    link_speed: float | None = None
+    link_width: int | None = None
+    link_speed_max: float | None = None
+    link_width_max: int | None = None
+    slot: str | None = None
+    numa_node: int | None = None
+    iommu_group: int | None = None
+    parent: str | None = None
+    bar_unassigned: bool | None = None
+    acs_redirect: bool | None = None  # request or completion redirect on
+    power_state: str | None = None
+
+
+class RdmaPort(Fact):
+    """A port of an RDMA device (ibstat, ibv_devinfo, sysfs). rate in Gb/s; link_layer infiniband or ethernet."""
+
+    kind: ClassVar[str] = "rdma_port"
+
+    device: str
+    port: int = 1
+    state: str | None = None  # active, down, init, armed
+    physical: str | None = None  # linkup, polling, disabled
+    rate: float | None = None
+    rate_max: float | None = None
+    link_layer: str | None = None
+    mtu: int | None = None
+    netdev: str | None = None
+    numa_node: int | None = None
+    errors: int | None = None
+
+
+class NetInterface(Fact):
+    """A network interface; speed in Mb/s."""
+
+    kind: ClassVar[str] = "net_interface"
+
+    name: str
+    state: str | None = None
+    address: str | None = None
+    speed: int | None = None
+    mtu: int | None = None
+    loopback: bool | None = None
+    virtual: bool | None = None
+
+
+class Truncated(Fact):
+    """The source breaks off; `reason` says where and how."""
+
+    kind: ClassVar[str] = "truncated"
+
+    reason: str
+
+
+class Config(Fact):
+    """A setting of a configuration file (daemon.json, config.toml, slurm.conf ...), flattened: key a.b.c."""
+
+    kind: ClassVar[str] = "config"
+
+    file: str
+    key: str
+    setting: str

@@ -1,0 +1,120 @@
+"""The report contract: findings, undecided rules, probes and the node, as every consumer sees them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from gpudoctor.facts.base import Where
+
+SCHEMA_VERSION = "1.0"
+
+Severity = Literal["info", "warning", "critical"]
+Confidence = Literal["certain", "likely", "possible"]
+Role = Literal["cause", "consequence", "advice"]
+Risk = Literal["read-only", "safe", "restarts-app", "disrupts-node", "data-loss", "vendor"]
+Status = Literal["ok", "warning", "critical", "unknown"]
+ProbeStatus = Literal["ok", "absent", "failed", "timeout", "denied", "skipped"]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
+CONFIDENCES: tuple[Confidence, ...] = ("possible", "likely", "certain")
+
+
+class Subject(BaseModel, frozen=True):
+    """What a finding is about."""
+
+    kind: Literal["gpu", "node", "process", "link", "port", "pod"]
+    name: str
+
+
+class Fix(BaseModel):
+    """One rung of the ladder, least disruptive first; the commands are for this machine."""
+
+    title: str
+    why: str = ""
+    commands: list[str] = []
+    risk: Risk = "safe"
+    needs: list[str] = []
+
+
+class Verify(BaseModel):
+    """How to see that it worked: the probes to run again."""
+
+    probes: list[str] = []
+
+
+class Finding(BaseModel):
+    """One diagnosis. `key` is the id with its subjects and stays the same from run to run."""
+
+    id: str
+    title: str
+    severity: Severity
+    confidence: Confidence
+    role: Role = "cause"
+    caused_by: list[str] = []
+    explains: list[str] = []
+    key: str
+    subjects: list[Subject]
+    because: str
+    evidence: list[Where]
+    first_seen: float | None = Field(default=None, description="seconds since the epoch, where the evidence has a time")
+    last_seen: float | None = None
+    count: int = 1
+    history: bool = Field(default=False, description="all evidence lies in earlier boots")
+    fixes: list[Fix] = []
+    verify: Verify = Verify()
+    references: list[str] = []
+    specificity: int = Field(default=0, exclude=True)
+    boots: tuple[int, ...] = Field(default=(), exclude=True)
+
+
+class Undecided(BaseModel):
+    """A rule that could not be decided, what is missing, and the cheapest way to get it."""
+
+    id: str
+    missing: list[str]
+    ask: str
+
+
+class ProbeResult(BaseModel):
+    """What became of a probe."""
+
+    name: str
+    status: ProbeStatus
+    seconds: float = 0.0
+    reason: str = ""
+
+
+class SourceInfo(BaseModel):
+    """Where the evidence came from; `complete` is false where it breaks off or parts were unreadable."""
+
+    kind: Literal["live", "nvidia-bug-report", "sosreport", "must-gather", "snapshot", "folder", "log"]
+    path: str
+    collected_at: str | None = None
+    complete: bool = True
+    read: list[str] = Field(default=[], description="parts that were recognised, as `part: format`")
+    problems: list[str] = Field(default=[], description="parts that could not be read, and why")
+
+
+class ProgramInfo(BaseModel):
+    """Which gpudoctor made the report."""
+
+    version: str
+    engine: Literal["builtin", "durable"]
+    rules: int
+    python: str
+
+
+class Report(BaseModel):
+    """The whole report. `findings` come ranked: the first one is the answer to "what is wrong?"."""
+
+    schema_version: str = SCHEMA_VERSION
+    gpudoctor: ProgramInfo
+    source: SourceInfo
+    node: dict[str, Any]
+    status: Status
+    summary: str
+    findings: list[Finding]
+    undecided: list[Undecided]
+    probes: list[ProbeResult]

@@ -1,0 +1,99 @@
+"""Tells causes from consequences, history from trouble, and ranks what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding
+
+_DAY = 86_400.0
+_YEAR_KNOWN = 10**9  # stamps without a year count from 1970 and compare only among themselves
+_SLACK = 300.0  # clocks of different logs differ; a cause may be written down a little after its effect
+
+
+def resolve(findings: Iterable[Finding], collected: float | None = None) -> list[Finding]:
+    """Return the findings with roles, history and rank settled.
+
+    collected: when the evidence was taken (seconds since the epoch), where that is known.
+    """
+    settled = [_history(finding, collected) for finding in findings]
+    settled.sort(key=_rank)
+    edges = _edges(settled)
+    resolved = []
+    for finding in settled:
+        causes = edges.get(finding.key, [])
+        if causes and finding.role == "cause":
+            finding = finding.model_copy(update={"role": "consequence", "caused_by": causes})  # noqa: PLW2901
+        resolved.append(finding)
+    resolved.sort(key=_rank)
+    return resolved
+
+
+def _history(finding: Finding, collected: float | None) -> Finding:
+    """Trouble of earlier boots alone is history, unless it came back over several boots or is less than a day old."""
+    if not finding.history or finding.severity == "info":
+        return finding
+    recurs = len(finding.boots) > 1
+    recent = collected is not None and finding.last_seen is not None and 0 <= collected - finding.last_seen < _DAY
+    if recurs or recent:
+        note = "It recurred over several boots." if recurs else "It fell within the day before the evidence was taken."
+        return finding.model_copy(
+            update={"severity": "warning", "because": f"{finding.because} This boot shows no sign of it so far. {note}"}
+        )
+    return finding.model_copy(
+        update={
+            "severity": "info",
+            "because": f"{finding.because} That was in an earlier boot; this one shows no sign of it.",
+        }
+    )
+
+
+def _edges(findings: list[Finding]) -> dict[str, list[str]]:
+    """Return, for each explained finding's key, the keys of the causes that explain it."""
+    edges: dict[str, list[str]] = {}
+    for rank, cause in enumerate(findings):
+        if cause.role != "cause" or not cause.explains:
+            continue
+        for other_rank, effect in enumerate(findings):
+            if effect is cause or effect.role != "cause" or not _explains(cause, effect):
+                continue
+            if _explains(effect, cause) and other_rank < rank:
+                continue  # each explains the other: the stronger one leads
+            edges.setdefault(effect.key, []).append(cause.key)
+    return edges
+
+
+def _explains(cause: Finding, effect: Finding) -> bool:
+    if cause.id == effect.id or not any(_names(pattern, effect.id) for pattern in cause.explains):
+        return False
+    if cause.history and not effect.history:
+        return False
+    if cause.confidence == "possible" and effect.confidence == "certain":
+        return False
+    if not _related(cause, effect):
+        return False
+    start, later = cause.first_seen, effect.first_seen
+    comparable = start is not None and later is not None and (start > _YEAR_KNOWN) == (later > _YEAR_KNOWN)
+    return not (comparable and start is not None and later is not None and start > later + _SLACK)
+
+
+def _names(pattern: str, finding_id: str) -> bool:
+    return pattern == finding_id or (pattern.endswith(".*") and finding_id.startswith(pattern[:-1]))
+
+
+def _related(cause: Finding, effect: Finding) -> bool:
+    """A fault of one GPU explains trouble of that GPU and of anything wider, not of another GPU."""
+    mine = {subject for subject in cause.subjects if subject.kind == "gpu"}
+    theirs = {subject for subject in effect.subjects if subject.kind == "gpu"}
+    return not mine or not theirs or bool(mine & theirs)
+
+
+def _rank(finding: Finding) -> tuple[int, int, int, int, float, str]:
+    return (
+        ("cause", "consequence", "advice").index(finding.role),
+        -SEVERITIES.index(finding.severity),
+        -CONFIDENCES.index(finding.confidence),
+        -finding.specificity,
+        finding.first_seen or 0.0,
+        finding.key,
+    )

@@ -1,0 +1,295 @@
+"""The one pass over a text: recognises formats, finds log patterns, and turns both into facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.database import AnchorDatabase
+from gpudoctor.patterns.stamp import Stamp, parse_stamp
+from gpudoctor.patterns.template import MAX_LINE, Template
+from gpudoctor.patterns.text import decode
+
+MAX_TEXT = 500  # characters of a line that are kept as evidence
+MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
+_CONTINUATION = re.compile(r"^\s*(?:NVRM|nvidia-modeset):\s*")
+_REPEATED = re.compile(rb"message repeated (\d+) times")
+_KERNEL_BANNER = "Linux version "
+_BOOT_MARK = "-- Boot "
+_REBOOT_MARK = "-- Reboot --"
+
+
+@dataclass(frozen=True)
+class LogPattern:
+    """A template under the name that the rules' conditions use for it."""
+
+    key: str
+    template: Template
+
+
+@dataclass
+class Problem:
+    """A parser that could not read what it recognised."""
+
+    format: str
+    where: Where
+    reason: str
+
+
+class Scanner:
+    """Compiled once for all formats and patterns, then used on any number of texts."""
+
+    def __init__(self, formats: Sequence[Format], patterns: Sequence[LogPattern]) -> None:
+        self.formats = tuple(formats)
+        self.patterns = tuple(patterns)
+        users: dict[str, list[Format | LogPattern | str]] = {}
+        for format_ in self.formats:
+            for anchor in format_.anchors:
+                users.setdefault(anchor.lower(), []).append(format_)
+        for pattern in self.patterns:
+            users.setdefault(pattern.template.anchor.lower(), []).append(pattern)
+        for mark in (_KERNEL_BANNER, _BOOT_MARK, _REBOOT_MARK):
+            users.setdefault(mark.lower(), []).append(mark)
+        self._users = list(users.values())
+        self._database = AnchorDatabase(list(users))
+
+    def scan(self, source: str, chunks: Iterable[bytes], first_line: int = 1, boot: int = 0) -> Scanned:
+        """Read a text once, chunk by chunk, and return what was found in it.
+
+        boot: which boot the text ends in, where its heading says so (0 this one, -1 the one before).
+        """
+        text_scan = _TextScan(source, first_line)
+        for raw, number, whole in _overlapping(chunks, first_line):
+            text_scan.chunk(raw, number, whole, self._database, self._users)
+        return text_scan.finish(boot)
+
+
+@dataclass
+class Scanned:
+    """Facts of one text, the formats recognised in it, and what could not be read."""
+
+    facts: list[Fact]
+    formats: list[str]
+    problems: list[Problem] = field(default_factory=list)
+    bytes_read: int = 0
+
+
+# A format's text may reach this far beyond its first line; that much of each chunk is seen again with the next one.
+_REACH = 256 * 1024
+
+
+def _overlapping(chunks: Iterable[bytes], first_line: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (text, number of its first line, offset up to which hits count): hits behind it come again with more text."""
+    kept = b""
+    number = first_line
+    iterator = iter(chunks)
+    current = next(iterator, b"")
+    while True:
+        following = next(iterator, None)
+        text = kept + current if kept else current
+        if following is None:
+            yield text, number, len(text)
+            return
+        current = following
+        cut = text.rfind(b"\n", 0, max(0, len(text) - _REACH)) + 1
+        if cut == 0:
+            if len(text) < 4 * _REACH:
+                kept = text
+                continue
+            cut = len(text)  # no line ends here: not text, don't pile it up
+        yield text, number, cut
+        number += text.count(b"\n", 0, cut)
+        kept = text[cut:]
+
+
+class _TextScan:
+    """State of the pass over one text."""
+
+    def __init__(self, source: str, first_line: int) -> None:
+        self.source = source
+        self.line = first_line
+        self.facts: list[Fact] = []
+        self.formats: list[str] = []
+        self.problems: list[Problem] = []
+        self.bytes_read = 0
+        self._taken: dict[str, int] = {}  # format -> last line that it has read
+        self._folded: dict[tuple[object, ...], LogLine] = {}
+        self._distinct: dict[str, int] = {}
+        self._boot = 0
+        self._uptime = 0.0
+
+    def chunk(
+        self,
+        raw: bytes,
+        number: int,
+        whole: int,
+        database: AnchorDatabase,
+        users: Sequence[Sequence[Format | LogPattern | str]],
+    ) -> None:
+        self.bytes_read += whole
+        if b"\0" in raw and raw[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+            raw = raw.replace(b"\0", b" ")
+        elif raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            raw = decode(raw).encode()
+            whole = len(raw)
+        position = 0
+        seen: set[tuple[int, int]] = set()
+        for end, anchor in database.scan(raw):
+            if end > whole:
+                break
+            start = raw.rfind(b"\n", 0, end) + 1
+            if (start, anchor) in seen:
+                continue
+            seen.add((start, anchor))
+            number += raw.count(b"\n", position, start) if start >= position else 0
+            position = max(position, start)
+            stop = raw.find(b"\n", end)
+            stop = len(raw) if stop < 0 else stop
+            line = decode(raw[start : min(stop, start + 2 * MAX_LINE)])
+            stamp = self._stamp(line)
+            for user in users[anchor]:
+                if isinstance(user, LogPattern):
+                    self._match(user, raw, start, stop, number, line, stamp)
+                elif isinstance(user, Format):
+                    self._parse(user, raw, start, number, stamp)
+                else:
+                    self._boundary(user, stamp)
+        self.line = number
+
+    def _stamp(self, line: str) -> Stamp:
+        stamp = parse_stamp(line)
+        if stamp.uptime is not None:
+            if stamp.uptime < self._uptime - 1:
+                self._boot += 1
+            self._uptime = stamp.uptime
+        return stamp
+
+    def _boundary(self, mark: str, stamp: Stamp) -> None:
+        """A kernel banner or journalctl's own mark begins a new boot, unless the clock just showed it."""
+        if mark == _KERNEL_BANNER and not (stamp.kernel and stamp.message.startswith(_KERNEL_BANNER)):
+            return
+        if self._folded and stamp.uptime is None:
+            self._boot += 1
+        self._uptime = 0.0
+
+    def _match(
+        self, pattern: LogPattern, raw: bytes, start: int, stop: int, number: int, line: str, stamp: Stamp
+    ) -> None:
+        message = line
+        if pattern.template.lines > 1:
+            message = _joined(raw, start, pattern.template.lines, stamp)
+        caught = pattern.template.match(message)
+        if caught is None:
+            return
+        count = 1
+        repeated = _REPEATED.search(raw[start:stop])
+        if repeated:
+            count = min(int(repeated[1]), 1_000_000)
+        where = Where(source=self.source, line=number, text=line.strip()[:MAX_TEXT])
+        key: tuple[object, ...] = (pattern.key, self._boot, *_hashable(caught))
+        known = self._folded.get(key)
+        if known is None:
+            self._distinct[pattern.key] = self._distinct.get(pattern.key, 0) + 1
+            if self._distinct[pattern.key] > MAX_DISTINCT:
+                gpu = caught.get("pci") or caught.get("gpu")
+                key = (pattern.key, self._boot, "more", gpu)
+                known = self._folded.get(key)
+        if known is not None:
+            known.count += count
+            known.last_time, known.last_where = stamp.time or known.last_time, where
+            return
+        gpu = caught.get("gpu") or caught.get("pci") or caught.get("uuid")
+        fact = LogLine(
+            pattern=pattern.key,
+            text=line.strip()[:MAX_TEXT],
+            fields=caught,
+            where=where,
+            time=stamp.time,
+            uptime=stamp.uptime,
+            boot=self._boot,
+            node=stamp.host,
+            gpu=str(gpu) if gpu is not None else None,
+            count=count,
+        )
+        self._folded[key] = fact
+        self.facts.append(fact)
+
+    def _parse(self, format_: Format, raw: bytes, start: int, number: int, stamp: Stamp) -> None:
+        if number <= self._taken.get(format_.name, 0):
+            return
+        first = number
+        for _ in range(format_.back):
+            if start == 0:
+                break
+            start = raw.rfind(b"\n", 0, start - 1) + 1
+            first -= 1
+        end = start
+        for _ in range(format_.lines):
+            end = raw.find(b"\n", end) + 1
+            if end == 0:
+                end = len(raw)
+                break
+        text = decode_lines(raw[start:end])
+        lines = text.split("\n")
+        last = -1
+        try:
+            for fact in format_.parse(text):
+                last = max(last, fact.at)
+                shown = lines[fact.at].strip()[:MAX_TEXT] if fact.at < len(lines) else ""
+                fact.where = Where(source=self.source, line=first + fact.at, text=shown)
+                if fact.boot is None:
+                    fact.boot = self._boot
+                if fact.time is None:
+                    fact.time = stamp.time
+                self.facts.append(fact)
+        except NotThisFormat:
+            return
+        except Malformed as error:
+            self._problem(format_, first, str(error))
+        except Exception as error:  # one broken parser must not take the report with it
+            self._problem(format_, first, f"{type(error).__name__}: {error}")
+        if last < 0:
+            last = number - first
+            if not format_.answers:
+                return
+        self._taken[format_.name] = max(number, first + last)
+        self.formats.append(format_.name)
+        self.facts.extend(Probed(what=kind) for kind in format_.answers)
+
+    def _problem(self, format_: Format, line: int, reason: str) -> None:
+        self.problems.append(Problem(format_.name, Where(source=self.source, line=line), reason))
+
+    def finish(self, boot: int) -> Scanned:
+        newest = self._boot - boot
+        for fact in self.facts:
+            if fact.boot is not None:
+                fact.boot -= newest
+        return Scanned(self.facts, self.formats, self.problems, self.bytes_read)
+
+
+def decode_lines(raw: bytes) -> str:
+    r"""Decode several lines; each is cleaned, line ends (also \r\n and progress bars' \r) become \n."""
+    return "\n".join(
+        decode(line.rsplit(b"\r", 1)[-1] if b"\r" in line.rstrip(b"\r") else line) for line in raw.split(b"\n")
+    )
+
+
+def _joined(raw: bytes, start: int, lines: int, first: Stamp) -> str:
+    """Join a message that the driver split over several lines, without the prefix that each of them repeats."""
+    parts = [first.message]
+    position = start
+    for _ in range(lines - 1):
+        position = raw.find(b"\n", position) + 1
+        if position == 0:
+            break
+        stop = raw.find(b"\n", position)
+        line = decode(raw[position : stop if stop >= 0 else len(raw)])
+        parts.append(_CONTINUATION.sub("", parse_stamp(line).message).strip())
+    return " ".join(parts)
+
+
+def _hashable(caught: dict[str, Scalar]) -> tuple[object, ...]:
+    return tuple(caught.values())

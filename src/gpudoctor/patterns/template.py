@@ -1,0 +1,213 @@
+r"""A log line written as it looks, with typed holes.
+
+`NVRM: Xid (PCI:{pci}): 79,{detail}` matches the line wherever it stands in the text. A hole is `{name}` or `{name:type}`;
+`{}` skips anything. Without a type the name decides (`pci`, `version`, `uuid` are their own types), else it is `text`.
+White space in the template matches any run of white space. `{{` and `}}` are literal braces.
+
+Each template becomes one literal *anchor* for the multi-pattern scan and one regular expression, which runs only on the
+lines where the anchor was found. Text holes are matched up to the first place where what follows fits and never tried
+again (an atomic group), so that a hostile line costs linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpudoctor.facts.base import Scalar
+
+MAX_LINE = 4000  # longest part of a line that is looked at; bug reports hold lines of 8 kB
+MIN_ANCHOR = 4
+
+_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def pci_address(text: str) -> str:
+    """Return the one spelling of a PCI address that gpudoctor uses.
+
+    >>> pci_address("PCI:00000000:B1:00"), pci_address("3b:00.0"), pci_address("0008:01:00")
+    ('0000:b1:00.0', '0000:3b:00.0', '0008:01:00.0')
+    """
+    text = text.lower().removeprefix("pci:")
+    body, _, function = text.partition(".")
+    parts = body.split(":")
+    if len(parts) == 2:
+        parts.insert(0, "0")
+    domain, bus, device = parts
+    return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}.{function or '0'}"
+
+
+def size_bytes(text: str) -> float:
+    """Return a size with its unit in bytes; units are powers of 1024, as CUDA programs mean them.
+
+    >>> size_bytes("2.00 GiB"), size_bytes("512MB"), size_bytes("1024")
+    (2147483648.0, 536870912.0, 1024.0)
+    """
+    match = re.fullmatch(r"([\d.,]+)\s*([kmgtKMGT]?)i?[bB]?(?:ytes?)?", text.strip())
+    if not match:
+        raise ValueError(f"not a size: {text!r}")
+    return float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
+
+
+@dataclass(frozen=True)
+class HoleType:
+    """What a hole matches, and what its text is turned into."""
+
+    regex: str
+    convert: Callable[[str], Scalar] = str
+
+
+HOLES: dict[str, HoleType] = {
+    "text": HoleType(r".*?", str.strip),
+    "word": HoleType(r"[^\s,;]+"),
+    "int": HoleType(r"-?\d+", int),
+    "hex": HoleType(r"(?:0[xX])?[0-9a-fA-F]+", lambda text: int(text, 16)),
+    "float": HoleType(r"-?\d+(?:\.\d+)?", float),
+    "bytes": HoleType(r"\d[\d.,]*\s*(?:[kKMGT]i?)?(?:[bB](?:ytes?)?)?", size_bytes),
+    "pci": HoleType(
+        r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?(?![0-9a-fA-F:])", pci_address
+    ),
+    "version": HoleType(r"\d+(?:\.\d+)+"),
+    "uuid": HoleType(r"(?:GPU|MIG)-[0-9a-fA-F-]+", str),
+    "path": HoleType(r"/[^\s'\":,;]*"),
+    "name": HoleType(r"[A-Za-z0-9_.+-]+"),
+    "quoted": HoleType(r"\"[^\"]*\"|'[^']*'", lambda text: text[1:-1]),
+}
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?:(?P<name>[a-z_][a-z0-9_]*)(?::(?P<type>[a-z]+))?)?\}|(?P<text>[^{}]+)")
+
+
+class BadTemplate(ValueError):
+    """A template that can't be compiled; the message says why."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A compiled line. `anchor` is the literal that the scan looks for; `lines` how many lines the message may take.
+
+    >>> Template.compile("NVRM: Xid (PCI:{pci}): {code:int}, {detail}").match("NVRM: Xid (PCI:0000:3b:00): 79, gone")
+    {'pci': '0000:3b:00.0', 'code': 79, 'detail': 'gone'}
+    """
+
+    text: str
+    anchor: str
+    pattern: str
+    types: tuple[tuple[str, str], ...] = ()
+    lines: int = 1
+    ignore_case: bool = False
+
+    @classmethod
+    def compile(cls, text: str, *, lines: int = 1, ignore_case: bool = False) -> Template:
+        """Compile a template; raises BadTemplate with the reason."""
+        parts = list(_parts(text))
+        chunks = [chunk for kind, chunk, _ in parts if kind == "literal"]
+        if lines > 1:  # the anchor must stand on the first line
+            chunks = chunks[:1]
+        anchor = max(
+            (piece for chunk in chunks for piece in re.split(r"\s{2,}|\t", chunk)), key=len, default=""
+        ).strip()
+        if len(anchor) < MIN_ANCHOR:
+            raise BadTemplate(f"{text!r} has no fixed text of at least {MIN_ANCHOR} characters to look for")
+        return cls(text, anchor, _regex(parts), _types(parts), lines, ignore_case)
+
+    @classmethod
+    def from_regex(cls, regex: str, anchor: str, *, lines: int = 1, ignore_case: bool = False) -> Template:
+        """Take a hand-written expression; its named groups are text, or typed with a suffix such as `pid__int`."""
+        try:
+            names = re.compile(regex).groupindex
+        except re.error as error:
+            raise BadTemplate(f"{regex!r} is not a regular expression: {error}") from None
+        if len(anchor) < MIN_ANCHOR:
+            raise BadTemplate(f"anchor {anchor!r} is shorter than {MIN_ANCHOR} characters")
+        types = tuple((name, (name.partition("__")[2] or _default_type(name))) for name in names)
+        if unknown := [type_ for _, type_ in types if type_ not in HOLES]:
+            raise BadTemplate(f"{regex!r}: unknown hole type {unknown[0]!r}")
+        return cls(regex, anchor, regex, types, lines, ignore_case)
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The expression, compiled when first needed."""
+        return re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+
+    def match(self, line: str) -> dict[str, Scalar] | None:
+        """Return what the holes caught, or None where the line doesn't fit."""
+        found = self.regex.search(line[:MAX_LINE])
+        if found is None:
+            return None
+        caught: dict[str, Scalar] = {}
+        for name, type_ in self.types:
+            text = found[name]
+            try:
+                caught[name.partition("__")[0]] = None if text is None else HOLES[type_].convert(text)
+            except ValueError:
+                return None
+        return caught
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the holes."""
+        return frozenset(name.partition("__")[0] for name, _ in self.types)
+
+
+def _default_type(name: str) -> str:
+    return name if name in HOLES else "text"
+
+
+def _parts(text: str) -> list[tuple[str, str, str]]:
+    """Split a template into ("literal", text, "") and ("hole", name, type)."""
+    parts: list[tuple[str, str, str]] = []
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None:
+            raise BadTemplate(
+                f"{text!r}: stray brace at character {position + 1} (write {{{{ or }}}} for a literal one)"
+            )
+        position = token.end()
+        whole = token[0]
+        if whole in ("{{", "}}") or token["text"] is not None:
+            literal = whole[0] if whole in ("{{", "}}") else whole
+            if parts and parts[-1][0] == "literal":
+                parts[-1] = ("literal", parts[-1][1] + literal, "")
+            else:
+                parts.append(("literal", literal, ""))
+            continue
+        name = token["name"] or ""
+        type_ = token["type"] or (_default_type(name) if name else "text")
+        if type_ not in HOLES:
+            raise BadTemplate(f"{text!r}: unknown hole type {type_!r}")
+        parts.append(("hole", name, type_))
+    return parts
+
+
+def _literal(text: str) -> str:
+    return r"\s+".join(re.escape(word) for word in re.split(r"\s+", text))
+
+
+def _regex(parts: list[tuple[str, str, str]]) -> str:
+    out: list[str] = []
+    index = 0
+    while index < len(parts):
+        kind, value, type_ = parts[index]
+        if kind == "literal":
+            out.append(_literal(value))
+        else:
+            body = HOLES[type_].regex
+            group = f"(?P<{value}>{body})" if value else f"(?:{body})"
+            following = parts[index + 1] if index + 1 < len(parts) else None
+            if type_ == "text" and following and following[0] == "literal":
+                # (?=(...))\1 is an atomic group for Pythons before 3.11
+                out.append(f"(?=(?P<_{index}>{group}{_literal(following[1])}))(?P=_{index})")
+                index += 1
+            elif type_ == "text" and following is None:
+                out.append(group.replace(".*?", ".*"))
+            else:
+                out.append(group)
+        index += 1
+    return "".join(out)
+
+
+def _types(parts: list[tuple[str, str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, type_) for kind, name, type_ in parts if kind == "hole" and name)

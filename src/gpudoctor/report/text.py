@@ -1,0 +1,106 @@
+"""The text report: the answer first, then why, then what to do, then the rest."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from gpudoctor.findings.model import Finding, Report
+
+WIDTH = 100
+_MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
+_SHOWN_EVIDENCE = 4
+_SHOWN_UNDECIDED = 5
+
+
+def render_text(report: Report) -> str:
+    """Return the report for a terminal or a ticket, plain text of at most 100 columns where lines can be broken."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"{report.status.upper()}: {report.summary}."
+    yield ""
+    by_key = {finding.key: finding for finding in report.findings}
+    number = 0
+    for finding in report.findings:
+        if finding.role == "consequence":
+            continue
+        number += 1
+        yield from _finding(number, finding)
+        folded = [
+            other for other in report.findings if finding.key in other.caused_by and other.caused_by[0] == finding.key
+        ]
+        if folded:
+            yield "   It explains:"
+            for other in folded:
+                yield from _wrapped(f"- {other.title} ({other.id})", "     ")
+        yield ""
+    orphans = [f for f in report.findings if f.role == "consequence" and not set(f.caused_by) & set(by_key)]
+    for finding in orphans:
+        yield from _finding(0, finding)
+    yield from _footer(report)
+
+
+def _finding(number: int, finding: Finding) -> Iterator[str]:
+    about = ", ".join(f"{subject.kind} {subject.name}" for subject in finding.subjects if subject.name != "node")
+    mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
+    yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
+    yield f"   {finding.id}, {finding.confidence}"
+    yield from _wrapped(finding.because, "   ")
+    if finding.evidence:
+        yield "   Evidence:"
+        for where in finding.evidence[:_SHOWN_EVIDENCE]:
+            yield f"     {where}"
+            if where.text:
+                yield from _wrapped(where.text[:300], "       | ")
+        more = len(finding.evidence) - _SHOWN_EVIDENCE
+        if more > 0:
+            yield f"     and {more} more places"
+    if finding.count > 1:
+        yield f"   Seen {finding.count} times."
+    if finding.fixes:
+        yield "   What to do:"
+        for step, fix in enumerate(finding.fixes, start=1):
+            needs = f"; needs {', '.join(fix.needs)}" if fix.needs else ""
+            yield from _wrapped(f"{step}) {fix.title} [{fix.risk}{needs}]", "     ", "        ")
+            if fix.why:
+                yield from _wrapped(fix.why, "        ")
+            for command in fix.commands:
+                yield f"        {'' if command.startswith('#') else '$ '}{command}"
+    if finding.verify.probes:
+        yield from _wrapped(f"Verify: run gpudoctor again; it looks at {', '.join(finding.verify.probes)}.", "   ")
+
+
+def _footer(report: Report) -> Iterator[str]:
+    if report.undecided:
+        yield "Could not be decided:"
+        for undecided in report.undecided[:_SHOWN_UNDECIDED]:
+            yield from _wrapped(
+                f"- {undecided.id}: {undecided.ask or 'needs ' + ', '.join(undecided.missing)}", "  ", "    "
+            )
+        if len(report.undecided) > _SHOWN_UNDECIDED:
+            yield f"  and {len(report.undecided) - _SHOWN_UNDECIDED} more (--json lists them)"
+        yield ""
+    failed = [probe for probe in report.probes if probe.status in ("failed", "timeout", "denied")]
+    if failed:
+        yield "Probes that gave no answer:"
+        for probe in failed:
+            yield from _wrapped(
+                f"- {probe.name}: {probe.status}" + (f" ({probe.reason})" if probe.reason else ""), "  ", "    "
+            )
+        yield ""
+    if report.source.problems:
+        yield "Could not be read:"
+        for problem in report.source.problems[:10]:
+            yield from _wrapped(f"- {problem}", "  ", "    ")
+        yield ""
+    info = report.gpudoctor
+    yield f"Source: {report.source.kind} {report.source.path}" + ("" if report.source.complete else " (incomplete)")
+    yield f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine"
+
+
+def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=first if rest is None else rest, break_on_hyphens=False
+    ) or [first.rstrip()]

@@ -1,0 +1,1 @@
+"""Where evidence lies: live hosts, bundles, folders, logs, standard input. Gives texts, knows nothing of their meaning."""

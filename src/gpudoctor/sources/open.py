@@ -1,0 +1,28 @@
+"""Finds out what kind of source a path is, by its content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpudoctor.sources.base import Source, SourceUnreadable
+from gpudoctor.sources.files import FileSource, FolderSource, SeveralSources
+
+
+def open_sources(paths: Sequence[str]) -> Source:
+    """Return one source for all paths; raises SourceUnreadable with one clear line."""
+    sources = [_open(path) for path in paths]
+    return sources[0] if len(sources) == 1 else SeveralSources(sources)
+
+
+def _open(path: str) -> FileSource | FolderSource:
+    if path == "-":
+        return FileSource(path)
+    try:
+        is_folder = Path(path).is_dir()
+        there = Path(path).exists()
+    except OSError as error:
+        raise SourceUnreadable(f"{path}: {error.strerror}") from None
+    if not there:
+        raise SourceUnreadable(f"{path}: no such file or folder")
+    return FolderSource(path) if is_folder else FileSource(path)
