@@ -115,7 +115,7 @@ def _finding(match: Match) -> Finding:
         key=f"{rule.id}@{','.join(subject.name for subject in subjects)}",
         subjects=subjects,
         because=fill(way.because, bound),
-        evidence=_evidence(facts),
+        evidence=_evidence(match),
         first_seen=min(times, default=None),
         last_seen=max(times, default=None),
         count=max((fact.count for fact in facts), default=1),
@@ -131,9 +131,17 @@ def _node(facts: list[Fact]) -> Subject:
     return Subject(kind="node", name=next((fact.node for fact in facts if fact.node), "node"))
 
 
-def _evidence(facts: list[Fact]) -> list[Where]:
-    places = dict.fromkeys(fact.where for fact in facts if fact.where is not None)
-    return list(places)[:MAX_EVIDENCE]
+def _evidence(match: Match) -> list[Where]:
+    """The lines that the conditions looked at: a field's own line where the fact knows it."""
+    tested: dict[str, list[str]] = {}
+    for condition in match.alternative.all:
+        tested.setdefault(condition.alias, []).extend(test.field for test in condition.tests)
+    places: list[Where | None] = []
+    for alias, fact in match.bound.items():
+        lines = [fact.where_fields[name] for name in tested.get(alias, ()) if name in fact.where_fields]
+        places += lines or [fact.where]
+    places += [fact.where for fact in match.more]
+    return list(dict.fromkeys(place for place in places if place is not None))[:MAX_EVIDENCE]
 
 
 def _merged(known: Finding, other: Finding) -> Finding:

@@ -28,6 +28,8 @@ class Fact(BaseModel):
     `at` is the line offset (from 0) inside the text that the parser was given; the collector turns it into `where`.
     `boot` counts back from the newest boot that the log holds (0 newest, -1 the one before); `time` is seconds since
     the epoch, `uptime` seconds since that boot, where the log tells them. `count` is above 1 for folded repetitions.
+    A fact that gathers many lines gives in `at_fields` the line offset of each field, which becomes `where_fields`, so
+    that a finding quotes the line that it rests on.
     """
 
     model_config = ConfigDict(extra="forbid", defer_build=True)
@@ -35,7 +37,9 @@ class Fact(BaseModel):
     kind: ClassVar[str] = ""
 
     at: int = 0
+    at_fields: dict[str, int] = {}
     where: Where | None = None
+    where_fields: dict[str, Where] = {}
     time: float | None = None
     uptime: float | None = None
     boot: int | None = None

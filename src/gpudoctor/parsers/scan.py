@@ -237,9 +237,9 @@ class _TextScan:
         last = -1
         try:
             for fact in format_.parse(text):
-                last = max(last, fact.at)
-                shown = lines[fact.at].strip()[:MAX_TEXT] if fact.at < len(lines) else ""
-                fact.where = Where(source=self.source, line=first + fact.at, text=shown)
+                last = max(last, fact.at, *fact.at_fields.values())
+                fact.where = self._where(lines, first, fact.at)
+                fact.where_fields = {name: self._where(lines, first, at) for name, at in fact.at_fields.items()}
                 if fact.boot is None:
                     fact.boot = self._boot
                 if fact.time is None:
@@ -258,6 +258,10 @@ class _TextScan:
         self._taken[format_.name] = max(number, first + last)
         self.formats.append(format_.name)
         self.facts.extend(Probed(what=kind) for kind in format_.answers)
+
+    def _where(self, lines: list[str], first: int, at: int) -> Where:
+        shown = lines[at].strip()[:MAX_TEXT] if at < len(lines) else ""
+        return Where(source=self.source, line=first + at, text=shown)
 
     def _problem(self, format_: Format, line: int, reason: str) -> None:
         self.problems.append(Problem(format_.name, Where(source=self.source, line=line), reason))
