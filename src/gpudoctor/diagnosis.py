@@ -59,7 +59,7 @@ class Doctor:
         shown = contexts(store)
         by_id = {rule.id: rule for rule in self.rules.rules}
         findings = [finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown)}) for finding in findings]
-        status = judge_status(findings, store, collected)
+        status = judge_status(findings, store, collected, notes)
         return Report(
             gpudoctor=ProgramInfo(
                 version=__version__, engine=engine, rules=len(self.rules.rules), python=platform.python_version()
@@ -67,29 +67,33 @@ class Doctor:
             source=_source_info(notes, collected, failures),
             node=describe_node(store),
             status=status,
-            summary=summarise(status, findings, store),
+            summary=summarise(status, findings, store, notes),
             findings=findings,
             undecided=_undecided(inference),
             probes=collected.probes,
         )
 
 
-def judge_status(findings: list[Finding], store: FactStore, collected: Collected) -> Status:
+def judge_status(findings: list[Finding], store: FactStore, collected: Collected, notes: SourceNotes) -> Status:
     """Worst severity of what is wrong; unknown where nothing about a GPU could be read."""
     severities = {finding.severity for finding in findings if finding.role != "advice"}
     if "critical" in severities:
         return "critical"
     if "warning" in severities:
         return "warning"
-    return "ok" if findings or collected.read or sees_gpu_evidence(store) else "unknown"
+    if findings or sees_gpu_evidence(store):
+        return "ok"
+    return "ok" if collected.read and notes.kind != "live" else "unknown"
 
 
-def summarise(status: Status, findings: list[Finding], store: FactStore) -> str:
+def summarise(status: Status, findings: list[Finding], store: FactStore, notes: SourceNotes) -> str:
     """Say in one sentence how things are."""
     causes = [finding for finding in findings if finding.role == "cause" and finding.severity != "info"]
     if causes:
         more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
         return f"{causes[0].title}{more}"
+    if status == "unknown" and notes.kind == "live":
+        return "No NVIDIA device, driver or library on this machine: nothing to examine (for a bundle or log: gpudoctor diagnose FILE)"
     if status == "unknown":
         return "Too little could be read to judge this machine"
     gpus = len({fact.gpu for fact in store.of("gpu") if fact.gpu})

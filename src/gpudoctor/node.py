@@ -12,7 +12,10 @@ _BARE = set(Fact.model_fields)
 
 def sees_gpu_evidence(store: FactStore) -> bool:
     """Tell whether anything was read that says something about GPUs or their driver."""
-    return any(store.of(kind) for kind in ("gpu", "driver_version", "kernel_module", "xid", "gpu_process", "nccl_test"))
+    return any(
+        store.of(kind)
+        for kind in ("gpu", "driver_version", "kernel_module", "xid", "gpu_process", "nccl_test", "smi_error")
+    )
 
 
 def describe_node(store: FactStore) -> dict[str, Any]:

@@ -3,17 +3,66 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 
-from gpudoctor.cli.output import add_output_arguments
+from gpudoctor.cli.output import add_output_arguments, emit, wants_tui
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    parser.add_argument(
+        "--timeout", type=_seconds, default=20.0, metavar="SECONDS", help="overall deadline (default 20)"
+    )
+    parser.add_argument(
+        "--profile",
+        choices=["quick", "standard", "deep"],
+        default="standard",
+        help="quick: files and NVML only; standard: also commands; deep: everything (default standard)",
+    )
+    parser.add_argument("--root", default="/", metavar="DIR", help="examine the machine whose files lie below DIR")
+    parser.add_argument(
+        "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
+    )
+    parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
     add_output_arguments(parser)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 2 <= value <= 600:
+        raise argparse.ArgumentTypeError("between 2 and 600 seconds")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
     """Examine this machine."""
-    sys.stderr.write("gpudoctor: not yet\n")
-    return 70
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.engine.compile import BadRule
+    from gpudoctor.engine.load import RuleError
+    from gpudoctor.examine import examine
+    from gpudoctor.sources.live import LiveHost
+
+    for folder in (args.root, args.commands):
+        if folder and not Path(folder).is_dir():
+            sys.stderr.write(f"gpudoctor: {folder}: no such folder\n")
+            return 66
+    doctor = Doctor([Path(folder) for folder in args.rules])
+    host = LiveHost(args.root, args.commands)
+    try:
+        doctor.rules  # noqa: B018  # a rule file with a typo is one line, before anything runs
+        if wants_tui(args):
+            from gpudoctor.tui.app import run_live
+
+            return run_live(doctor, host, args)
+        report = examine(doctor, host, timeout=args.timeout, profile=args.profile)
+    except (RuleError, BadRule) as error:
+        sys.stderr.write(f"gpudoctor: {error}\n")
+        return 64
+    status = emit(report, args)
+    if any(probe.status == "timeout" for probe in report.probes):
+        # A thread that hangs in the kernel would keep the interpreter from ending.
+        sys.stdout.flush()
+        os._exit(status)
+    return status

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.parsers import driver
+from gpudoctor.parsers import driver, live, nvml
 from gpudoctor.parsers.base import Format
 
-FORMATS: tuple[Format, ...] = (*driver.FORMATS,)
+FORMATS: tuple[Format, ...] = (*driver.FORMATS, *live.FORMATS, *nvml.FORMATS,)

@@ -17,26 +17,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpudoctor.facts.base import Scalar
+from gpudoctor.patterns.address import pci_address
 
 MAX_LINE = 4000  # longest part of a line that is looked at; bug reports hold lines of 8 kB
 MIN_ANCHOR = 4
 
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-
-
-def pci_address(text: str) -> str:
-    """Return the one spelling of a PCI address that gpudoctor uses.
-
-    >>> pci_address("PCI:00000000:B1:00"), pci_address("3b:00.0"), pci_address("0008:01:00")
-    ('0000:b1:00.0', '0000:3b:00.0', '0008:01:00.0')
-    """
-    text = text.lower().removeprefix("pci:")
-    body, _, function = text.partition(".")
-    parts = body.split(":")
-    if len(parts) == 2:
-        parts.insert(0, "0")
-    domain, bus, device = parts
-    return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}.{function or '0'}"
 
 
 def size_bytes(text: str) -> float:

@@ -1,0 +1,180 @@
+"""Runs probes against a live host: in parallel, each under its deadline, all under one.
+
+Every probe has a thread of its own that only waits for a child process or reads small files; what lies in the driver's
+hands (`driver: true`) is read by a child, because a thread that hangs in the kernel would keep this process from ending.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from gpudoctor.collect.collected import Collected
+from gpudoctor.collect.probe import Probe
+from gpudoctor.facts.base import Probed, ProbeFailed, Where
+from gpudoctor.findings.model import ProbeResult
+from gpudoctor.parsers.scan import Scanner
+from gpudoctor.sources.base import Document
+from gpudoctor.sources.live import Answer, LiveHost, run_command
+
+Progress = Callable[[str, ProbeResult | None], None]  # name, and the result once there is one
+PARALLEL = 6
+_RETRIES = 2  # times that the NVML child is started anew behind a call that hung
+
+
+def run_probes(
+    host: LiveHost,
+    probes: Sequence[Probe],
+    scanner: Scanner,
+    collected: Collected,
+    end: float,
+    progress: Progress = lambda name, result: None,
+) -> None:
+    """Run probes until all have answered or the clock (time.monotonic) reaches `end`; add what came to `collected`."""
+    waiting: queue.SimpleQueue[Probe] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[Probe, float, list[tuple[str, Answer]]]] = queue.SimpleQueue()
+    for probe in probes:
+        waiting.put(probe)
+
+    def work() -> None:
+        while True:
+            try:
+                probe = waiting.get_nowait()
+            except queue.Empty:
+                return
+            left = end - time.monotonic()
+            began = time.monotonic()
+            progress(probe.name, None)
+            if left <= 0.05:
+                answers.put((probe, 0.0, [("", Answer("skipped", reason="the overall deadline had passed"))]))
+                continue
+            try:
+                parts = _ask(host, probe, min(probe.deadline, left))
+            except Exception as error:  # one broken probe must not take the report with it
+                parts = [("", Answer("failed", reason=f"{type(error).__name__}: {error}"))]
+            answers.put((probe, time.monotonic() - began, parts))
+
+    for _ in range(min(PARALLEL, len(probes))):
+        threading.Thread(target=work, daemon=True).start()
+    pending = {probe.name: probe for probe in probes}
+    while pending:
+        left = end - time.monotonic() + 0.5
+        try:
+            probe, seconds, parts = answers.get(timeout=max(0.01, left))
+        except queue.Empty:
+            break
+        del pending[probe.name]
+        result = _take(probe, seconds, parts, scanner, collected)
+        progress(probe.name, result)
+    for probe in pending.values():
+        result = ProbeResult(name=probe.name, status="timeout", reason="no answer by the overall deadline")
+        collected.probes.append(result)
+        collected.facts.append(ProbeFailed(probe=probe.name, status="timeout", reason=result.reason))
+        progress(probe.name, result)
+
+
+def _ask(host: LiveHost, probe: Probe, deadline: float) -> list[tuple[str, Answer]]:
+    """Return (name of the text, answer) for everything the probe reads."""
+    live = probe.live
+    if live.command:
+        answer = host.run(live.command, deadline, probe.max_bytes)
+        if answer.status == "failed" and answer.exit_code in live.exits:
+            answer = replace(answer, status="ok")
+        return [(f"$ {probe.what}", answer)]
+    if live.child == "nvml":
+        return _ask_nvml(host, probe, deadline)
+    if live.child:
+        return [(live.child, host.run_child(live.child, deadline, probe.max_bytes))]
+    if live.tree:
+        return [(live.tree[0].partition("*")[0].rstrip("/"), host.tree(live.tree, probe.max_bytes))]
+    if probe.driver and host.is_this_machine:
+        present = [str(path) for pattern in live.files for path in host.paths(pattern)]
+        if not present:
+            return [("", Answer("absent", reason="no such file"))]
+        return [(path, run_command(["/bin/cat", "--", path], deadline, probe.max_bytes)) for path in present]
+    parts = []
+    for pattern in live.files:
+        for path in host.paths(pattern):
+            if path.is_file():
+                parts.append((host.shown(path), host.read(path, probe.max_bytes, tail=live.tail)))
+    return parts or [("", Answer("absent", reason="no such file"))]
+
+
+def _ask_nvml(host: LiveHost, probe: Probe, deadline: float) -> list[tuple[str, Answer]]:
+    """Run the NVML child; where a call hangs, start it again and leave that GPU's rest out."""
+    end = time.monotonic() + deadline
+    parts: list[tuple[str, Answer]] = []
+    skip: list[str] = []
+    for attempt in range(_RETRIES + 1):
+        left = end - time.monotonic()
+        share = left / (_RETRIES + 1 - attempt)
+        answer = host.run_child("nvml", max(0.5, share), probe.max_bytes, tuple(skip))
+        parts.append(("NVML", answer))
+        hung = hanging_call(answer.output) if answer.status == "timeout" else None
+        if hung is None or end - time.monotonic() < 0.5:
+            break
+        skip += ["--skip", hung]
+    return parts
+
+
+def hanging_call(output: bytes) -> str | None:
+    """Return the call that began last and never ended, as `function` or `function:gpu index`."""
+    last = output.decode("utf-8", "replace").rstrip("\n").rpartition("\n")[2]
+    return last.removeprefix("begin ").strip() or None if last.startswith("begin ") else None
+
+
+def _take(
+    probe: Probe, seconds: float, parts: Iterable[tuple[str, Answer]], scanner: Scanner, collected: Collected
+) -> ProbeResult:
+    """Scan what a probe gave and book its result."""
+    statuses: list[Answer] = []
+    for name, answer in parts:
+        statuses.append(answer)
+        if answer.output:
+            output = answer.output
+            document = Document(name, lambda output=output: (output,), probe=probe.name)  # type: ignore[misc]
+            with contextlib.suppress(MemoryError):
+                collected.add(document, scanner.scan(name, (output,)))
+        if answer.status in ("timeout", "failed", "denied"):
+            command = " ".join(probe.live.command) or None
+            reason = _reason(answer)
+            shown = _first_line(answer.output) or reason
+            collected.facts.append(
+                ProbeFailed(
+                    probe=probe.name,
+                    status=answer.status,
+                    reason=reason,
+                    command=command,
+                    where=Where(source=name or probe.name, text=shown),
+                )
+            )
+    worst = max(statuses, key=lambda answer: _WORST.index(answer.status))
+    if worst.status in ("ok", "absent"):
+        collected.facts += [Probed(what=kind) for kind in probe.answers]
+    reason = _reason(worst)
+    if worst.status == "denied" and os.geteuid() != 0:
+        reason += "; root would add it"
+    result = ProbeResult(name=probe.name, status=worst.status, seconds=round(seconds, 3), reason=reason)
+    collected.probes.append(result)
+    return result
+
+
+def _reason(answer: Answer) -> str:
+    """Say why there is no answer; of the NVML child also which call hangs, and on which GPU."""
+    hung = hanging_call(answer.output) if answer.status == "timeout" else None
+    if hung is None:
+        return answer.reason
+    function, _, gpu = hung.partition(":")
+    return f"{function}{f' on GPU {gpu}' if gpu else ''}: {answer.reason}"
+
+
+_WORST = ("absent", "ok", "skipped", "denied", "failed", "timeout")
+
+
+def _first_line(output: bytes) -> str:
+    return output[:300].decode("utf-8", "replace").partition("\n")[0].strip()

@@ -1,0 +1,100 @@
+"""Examining a live machine: cheap probes first, then what the open questions ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from gpudoctor.collect.collected import Collected
+from gpudoctor.collect.live import Progress, run_probes
+from gpudoctor.collect.probe import Probe, load_probes
+from gpudoctor.diagnosis import Doctor
+from gpudoctor.facts.store import FactStore
+from gpudoctor.findings.model import ProbeResult, Report
+from gpudoctor.sources.base import SourceNotes
+from gpudoctor.sources.live import LiveHost
+
+Profile = Literal["quick", "standard", "deep"]
+_COSTS = {"quick": ("cheap",), "standard": ("cheap", "standard"), "deep": ("cheap", "standard", "deep")}
+# Read first: they tell within milliseconds whether there is anything NVIDIA on this machine.
+_FIRST = ("pci", "driver_version", "modules", "host", "os", "kernel_version", "container_self")
+_RESERVE = 1.5  # seconds of the deadline kept for judging
+
+
+def examine(
+    doctor: Doctor,
+    host: LiveHost,
+    *,
+    timeout: float = 20.0,
+    profile: Profile = "standard",
+    progress: Progress = lambda name, result: None,
+    on_report: Callable[[Report], None] = lambda report: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Examine a live host within `timeout` seconds.
+
+    on_report gets what is known after each round; `stop` is asked between rounds, and where it says so, what is known so
+    far is the answer.
+    """
+    end = time.monotonic() + max(1.0, timeout - _RESERVE)
+    probes = load_probes()
+    collected = Collected()
+    notes = SourceNotes("live", str(host.root), collected_at=time.time())
+    wanted = [probe for probe in probes if probe.cost in _COSTS[profile]]
+    first = [probe for probe in wanted if probe.name in _FIRST]
+    run_probes(host, first, doctor.scanner, collected, end, progress)
+    done = {probe.name for probe in first}
+    if not nvidia_present(collected, host):
+        return doctor.judge(collected, notes)
+    on_report(doctor.judge(collected, notes))
+    rounds = [[probe for probe in wanted if probe.name not in done]]
+    while rounds and not stop():
+        chosen = rounds.pop()
+        run_probes(host, chosen, doctor.scanner, collected, end, progress)
+        done |= {probe.name for probe in chosen}
+        report = doctor.judge(collected, notes)
+        on_report(report)
+        deciding = [] if profile == "quick" else deciding_probes(report, probes, done)
+        if deciding and time.monotonic() < end:
+            rounds.append(deciding)
+    for probe in probes:
+        if probe.name not in done:
+            collected.probes.append(ProbeResult(name=probe.name, status="skipped", reason="no open question needs it"))
+    return doctor.judge(collected, notes)
+
+
+def deciding_probes(report: Report, probes: list[Probe], done: set[str]) -> list[Probe]:
+    """Return the probes, not run yet, that give a kind of fact which an undecided rule lacks."""
+    missing = {kind for undecided in report.undecided for kind in undecided.missing}
+    return [probe for probe in probes if probe.name not in done and missing & set(probe.gives)]
+
+
+def nvidia_present(collected: Collected, host: LiveHost) -> bool:
+    """Tell whether anything of NVIDIA is on this machine: a device, a module, a device file, NVML, or a wish for one."""
+    store = FactStore(collected.facts)
+    if any(fact.value("vendor_id") == 0x10DE for fact in store.of("pci_device")):
+        return True
+    if any(str(fact.value("name")).startswith("nvidia") for fact in store.of("kernel_module")):
+        return True
+    if any("nvidia" in str(fact.value("path")) for fact in store.of("device_node")):
+        return True
+    wishes = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+    if any(fact.value("name") in wishes for fact in store.of("env_var")):
+        return True
+    return host.recorded is not None or (host.is_this_machine and _nvml_installed())
+
+
+def _nvml_installed() -> bool:
+    """Look for the library where the dynamic linker would, without loading it."""
+    import os
+    from pathlib import Path
+
+    name = "libnvidia-ml.so.1"
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/lib/wsl/lib"]
+    if any(folder and (Path(folder) / name).exists() for folder in folders):
+        return True
+    try:
+        return name.encode() in Path("/etc/ld.so.cache").read_bytes()
+    except OSError:
+        return False

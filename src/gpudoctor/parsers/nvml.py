@@ -1,0 +1,102 @@
+"""What gpudoctor's NVML child prints (see collect/children/nvml.py)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpudoctor.facts.base import Fact, ProbeFailed
+from gpudoctor.facts.driver import DriverLibrary, DriverVersion, SmiError
+from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess, NvlinkLink, PeerAccess, TopologyPath
+from gpudoctor.parsers.base import Format, NotThisFormat
+
+# NVML return codes that mean that nothing works at all, as smi_error reasons
+_REASONS = {
+    4: "no_permission",
+    6: "no_devices",
+    9: "driver_not_loaded",
+    12: "library_not_found",
+    15: "gpu_lost",
+    18: "library_mismatch",
+    999: "unknown_error",
+}
+
+
+def _branch(version: str) -> int | None:
+    head = version.split(".")[0]
+    return int(head) if head.isdigit() else None
+
+
+def nvml(text: str) -> Iterator[Fact]:
+    """Lines of JSON between `begin` lines; the last line may be cut.
+
+    >>> sample = 'begin nvmlInit\\n{"nvml": "gpu", "index": 0, "set": {"pci": "0000:3b:00.0", "temperature": 41}}'
+    >>> next(fact for fact in nvml(sample)).temperature
+    41.0
+    """
+    gpus: dict[int, dict[str, Any]] = {}
+    places: dict[int, int] = {}
+    driver: dict[str, str] = {}
+    later: list[tuple[int, dict[str, Any]]] = []
+    if not text.startswith("begin nvmlInit"):
+        raise NotThisFormat
+    number = -1
+    for number, line in enumerate(text.split("\n")):  # noqa: B007
+        if not line.startswith("{"):
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        match entry.get("nvml"):
+            case "gpu":
+                gpus.setdefault(entry["index"], {}).update(entry["set"])
+                places.setdefault(entry["index"], number)
+            case "driver":
+                driver.update(entry["set"])
+            case "failed":
+                code = entry.get("code")
+                yield SmiError(
+                    at=number,
+                    reason=_REASONS.get(code, "other"),
+                    message=str(entry.get("message", "")),
+                    library_version=entry.get("library"),
+                    exit_code=code,
+                    seen_by="nvml",
+                )
+            case "count":
+                yield GpuCount(at=number, seen_by="nvml", number=entry["number"])
+            case "hung":
+                yield ProbeFailed(
+                    at=number, probe="nvml", status="timeout", reason=f"{entry['function']}:{entry['gpu']}"
+                )
+            case "process" | "nvlink" | "pair":
+                later.append((number, entry))
+    if version := driver.get("version"):
+        yield DriverVersion(version=version, branch=_branch(version), cuda=driver.get("cuda"), seen_by="nvml")
+    if library := driver.get("library"):
+        version = library.partition(".")[2] if library.count(".") > 2 else library
+        yield DriverLibrary(name="libnvidia-ml", version=version, branch=_branch(version))
+    names = {index: str(fields.get("pci") or fields.get("uuid") or f"GPU {index}") for index, fields in gpus.items()}
+    for index, fields in gpus.items():
+        known = {name: value for name, value in fields.items() if name in Gpu.model_fields}
+        yield Gpu(at=places[index], gpu=names[index], **known)
+    for place, entry in later:
+        if entry["nvml"] == "pair":
+            a, b = names.get(entry["a"], str(entry["a"])), names.get(entry["b"], str(entry["b"]))
+            if entry.get("path"):
+                yield TopologyPath(at=place, a=a, b=b, path=entry["path"], a_kind="gpu", b_kind="gpu")
+            if entry.get("peer"):
+                yield PeerAccess(at=place, a=a, b=b, status=entry["peer"], capability="read")
+            continue
+        gpu = names.get(entry["index"], f"GPU {entry['index']}")
+        if entry["nvml"] == "process":
+            yield GpuProcess(
+                at=place, gpu=gpu, pid=entry["pid"], name=entry["name"], type=entry["type"], memory=entry["memory"]
+            )
+        else:
+            yield NvlinkLink(at=place, gpu=gpu, link=entry["link"], **entry["set"])
+
+
+FORMATS = (Format("NVML", ("begin nvmlInit",), nvml, lines=100_000, answers=("gpu_process", "gpu_count")),)
