@@ -27,7 +27,38 @@ class SharedLibrary(Fact):
     soname: str | None = None
     version: str | None = None
     path: str | None = None
+    folder: str | None = None
     found: bool = True
+    stub: bool | None = None
+    seen_by: str | None = None  # ldconfig, ldd, linker, listing, loader (a program's own message), tensorflow
+
+
+class SymbolError(Fact):
+    """A symbol that the loader misses. `file` wants it; `library` is the file that should have it, where that is said."""
+
+    kind: ClassVar[str] = "symbol_error"
+
+    file: str | None = None
+    path: str | None = None
+    symbol: str | None = None
+    library: str | None = None
+
+
+class VersionConflict(Fact):
+    """Two parts whose versions don't go together. `needed` is what `part` would need of `other`; `advice` what to change.
+
+    topic: driver, architecture, companion, jax, cudnn, python, wheels, dependency.
+    """
+
+    kind: ClassVar[str] = "version_conflict"
+
+    topic: str
+    part: str
+    version: str | None = None
+    other: str
+    found: str | None = None
+    needed: str | None = None
+    advice: str = ""
 
 
 class PythonPackage(Fact):

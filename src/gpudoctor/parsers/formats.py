@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.parsers import driver, live, nvml
+from gpudoctor.parsers import cuda, driver, live, nvml, packages, python
 from gpudoctor.parsers.base import Format
 
-FORMATS: tuple[Format, ...] = (*driver.FORMATS, *live.FORMATS, *nvml.FORMATS,)
+FORMATS: tuple[Format, ...] = (*driver.FORMATS, *packages.FORMATS, *live.FORMATS, *nvml.FORMATS, *cuda.FORMATS, *python.FORMATS,)

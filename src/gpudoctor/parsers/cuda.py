@@ -1,0 +1,407 @@
+"""Formats of CUDA: its error texts, its libraries as the loader finds them, nvcc, and environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.framework import CudaError, CudaToolkit, SharedLibrary, SymbolError
+from gpudoctor.facts.host import EnvVar
+from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.stamp import parse_stamp
+
+# number: name in the runtime, name in the driver API, the texts that either prints for it
+_ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
+    2: ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", ()),
+    3: ("cudaErrorInitializationError", "CUDA_ERROR_NOT_INITIALIZED", ("CUDA error: initialization error",)),
+    34: ("cudaErrorStubLibrary", "CUDA_ERROR_STUB_LIBRARY", ("CUDA driver is a stub library",)),
+    35: (
+        "cudaErrorInsufficientDriver",
+        "",
+        ("driver version is insufficient for CUDA runtime version", "driver on your system is too old"),
+    ),
+    36: ("cudaErrorCallRequiresNewerDriver", "", ("API call is not supported in the installed CUDA driver",)),
+    46: (
+        "cudaErrorDevicesUnavailable",
+        "CUDA_ERROR_DEVICE_UNAVAILABLE",
+        ("devices are busy or unavailable", "CUDA-capable device(s) is/are busy or unavailable"),
+    ),
+    98: ("cudaErrorInvalidDeviceFunction", "", ("invalid device function",)),
+    100: ("cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE", ("no CUDA-capable device is detected",)),
+    101: ("cudaErrorInvalidDevice", "CUDA_ERROR_INVALID_DEVICE", ("invalid device ordinal",)),
+    200: ("cudaErrorInvalidKernelImage", "CUDA_ERROR_INVALID_IMAGE", ("device kernel image is invalid",)),
+    209: (
+        "cudaErrorNoKernelImageForDevice",
+        "CUDA_ERROR_NO_BINARY_FOR_GPU",
+        ("no kernel image is available for execution", "no binary for GPU"),
+    ),
+    214: ("cudaErrorECCUncorrectable", "CUDA_ERROR_ECC_UNCORRECTABLE", ("uncorrectable ECC error encountered",)),
+    218: ("cudaErrorInvalidPtx", "CUDA_ERROR_INVALID_PTX", ("a PTX JIT compilation failed",)),
+    220: ("cudaErrorNvlinkUncorrectable", "CUDA_ERROR_NVLINK_UNCORRECTABLE", ("uncorrectable NVLink error",)),
+    222: (
+        "cudaErrorUnsupportedPtxVersion",
+        "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        ("PTX was compiled with an unsupported toolchain",),
+    ),
+    221: ("cudaErrorJitCompilerNotFound", "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", ("PTX JIT compiler library not found",)),
+    227: (
+        "cudaErrorInsufficientLoaderVersion",
+        "CUDA_ERROR_INSUFFICIENT_LOADER_VERSION",
+        ("Loader version is insufficient for fatbin",),
+    ),
+    304: ("cudaErrorOperatingSystem", "CUDA_ERROR_OPERATING_SYSTEM", ("OS call failed or operation not supported",)),
+    500: ("cudaErrorSymbolNotFound", "CUDA_ERROR_NOT_FOUND", ("named symbol not found",)),
+    700: (
+        "cudaErrorIllegalAddress",
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+        ("illegal memory access was encountered",),
+    ),
+    702: ("cudaErrorLaunchTimeout", "CUDA_ERROR_LAUNCH_TIMEOUT", ("the launch timed out and was terminated",)),
+    710: ("cudaErrorAssert", "CUDA_ERROR_ASSERT", ("device-side assert triggered",)),
+    714: ("cudaErrorHardwareStackError", "CUDA_ERROR_HARDWARE_STACK_ERROR", ("hardware stack error",)),
+    715: (
+        "cudaErrorIllegalInstruction",
+        "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+        ("illegal instruction was encountered",),
+    ),
+    716: ("cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS", ("misaligned address",)),
+    717: (
+        "cudaErrorInvalidAddressSpace",
+        "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+        ("operation not supported on global/shared address space",),
+    ),
+    718: ("cudaErrorInvalidPc", "CUDA_ERROR_INVALID_PC", ("invalid program counter",)),
+    719: ("cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED", ("unspecified launch failure",)),
+    802: ("cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY", ("system not yet initialized",)),
+    803: (
+        "cudaErrorSystemDriverMismatch",
+        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+        ("unsupported display driver / cuda driver combination",),
+    ),
+    804: (
+        "cudaErrorCompatNotSupportedOnDevice",
+        "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+        ("forward compatibility was attempted on non supported HW",),
+    ),
+    919: ("cudaErrorFabricNotReady", "CUDA_ERROR_FABRIC_NOT_READY", ("GPU fabric is not ready within",)),
+    999: ("cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", ("CUDA unknown error",)),
+}
+# Numbers of the runtime before CUDA 10.1, when they differed from those of the driver.
+_OLD_NUMBERS = {8: 98, 10: 101, 30: 999, 38: 100, 48: 209, 59: 710, 74: 716, 77: 700}
+_BY_NAME = {name.lower(): number for number, row in _ERRORS.items() for name in row[:2] if name}
+_NAME = re.compile(r"\b(?:cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+)")
+_TEXTS = re.compile(
+    "|".join(f"(?P<n{number}>{'|'.join(map(re.escape, row[2]))})" for number, row in _ERRORS.items() if row[2]),
+    re.IGNORECASE,
+)
+# A bare number counts only where the text says that it is a CUDA error.
+_NUMBER = re.compile(
+    r"(?:CUDA(?: driver| runtime| API)? (?:error|failure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
+    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|Cuda failure|cuda_status)"
+    r"(?: returned| status| code| failed with| = |:)* *[\[(:]?(?:error |code=)?(?P<number>\d{1,3})\b(?!\.\d)"
+)
+_RANK = re.compile(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
+# Lines of a program's source, which name errors without having one.
+_SOURCE_CODE = re.compile(r"^\s*(?:case |#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
+
+
+def cuda_error(text: str) -> Iterator[Fact]:
+    """A line in which a program names a CUDA error: by its text, by its name, or by its number.
+
+    >>> fact = next(cuda_error("RuntimeError: CUDA error: an illegal memory access was encountered"))
+    >>> fact.number, fact.name
+    (700, 'cudaErrorIllegalAddress')
+    >>> next(cuda_error("cuInit(0) failed -> CUDA_ERROR_UNKNOWN: unknown error")).number
+    999
+    >>> next(cuda_error("numba.cuda.cudadrv.driver.CudaAPIError: [34]")).name
+    'cudaErrorStubLibrary'
+    """
+    line = text.partition("\n")[0]
+    if _SOURCE_CODE.search(line):
+        raise NotThisFormat
+    number = None
+    if found := _NAME.search(line):
+        number = _BY_NAME.get(found[0].lower())
+    if number is None and (found := _TEXTS.search(line)):
+        number = int(str(found.lastgroup)[1:])
+    if number is None and (found := _NUMBER.search(line)):
+        number = int(found["number"])
+        number = number if number in _ERRORS else _OLD_NUMBERS.get(number)
+    if number is None:
+        raise NotThisFormat
+    rank = _RANK.search(line)
+    yield CudaError(
+        name=_ERRORS[number][0],
+        number=number,
+        message=parse_stamp(line).message.strip()[:300],
+        rank=int(rank["rank"]) if rank else None,
+    )
+
+
+_LIBRARY = (
+    r"(?P<{0}>(?:lib)?(?:cudart|cublasLt|cublas|cufftw?|curand|cusolver(?:Mg)?|cusparseLt|cusparse|nvrtc-builtins|nvrtc|"
+    r"nvJitLink|nvToolsExt|nvToolsExt64|cupti|cudnn\w*|nvvm|npp\w+|nvjpeg|cufile|cuda|nvinfer\w*|nvonnxparser|nvcuda)"
+    r"(?:32|64|-\w+)?(?:_\d+)*\.(?:so|dll)(?:\.\d+)*)"
+)
+_ANY_LIBRARY = _LIBRARY.format("library")
+# How programs say that the loader did not find a library; `by` who says it.
+_NOT_FOUND: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("tensorflow", re.compile(rf"Could not (?:load|dlopen) (?:dynamic )?library '{_ANY_LIBRARY}'; dlerror")),
+    ("ldd", re.compile(rf"^\s*{_ANY_LIBRARY} => not found")),
+    (
+        "loader",
+        re.compile(
+            rf"{_ANY_LIBRARY}['\"]?: (?:cannot open|failed to open|(?i:kann die|ne peut ouvrir|impossible d'ouvrir|no se puede abrir|impossibile aprire|não foi possível abrir|не удается открыть|невозможно открыть|无法打开|не удалось открыть|共有オブジェクト))"
+        ),
+    ),
+    ("loader", re.compile(rf"Could not (?:load|locate|find) (?:the )?(?:library )?[`'\"]?{_ANY_LIBRARY}")),
+    (
+        "loader",
+        re.compile(
+            rf"(?:Unable|[Ff]ailed|Cannot|Can't) (?:to )?(?:load|open|dlopen|find)(?: any of)? (?:(?:shared |dynamic )?library )?[{{`'\"(]*{_ANY_LIBRARY}"
+        ),
+    ),
+    (
+        "loader",
+        re.compile(
+            rf"(?:Library )?{_ANY_LIBRARY}['\"]? (?:is not found|was not found|not found|cannot be found|could not be found|is missing|which is missing|cannot found)"
+        ),
+    ),
+    ("loader", re.compile(rf"module (?:could not be found|not found)[^\n]*{_ANY_LIBRARY}")),
+    ("loader", re.compile(rf"depends on [`'\"]?{_ANY_LIBRARY}[`'\"]? which is missing")),
+    ("loader", re.compile(rf"CuPy failed to load {_ANY_LIBRARY}")),
+)
+_LINKER = re.compile(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
+_SEARCH_PATH = re.compile(r"dxcore\.c")
+_LDCONFIG = re.compile(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
+_LDD = re.compile(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
+_LISTED = re.compile(
+    rf"(?:calling init: |generating link map|^[\da-f]+-[\da-f]+ r\S+ .* |^\s*|-> )(?P<path>/\S*/{_LIBRARY.format('library')})\s*$"
+)
+
+
+def _library(soname: str, **fields: str | bool | None) -> SharedLibrary:
+    plain = soname.removeprefix("lib")
+    name, _, tail = plain.partition(".")
+    version = tail.partition(".")[2] or None
+    if found := re.fullmatch(r"(\w+?)(?:32|64)?_(\d+)(?:_\d+)*", name):
+        if tail.startswith("dll"):
+            name, version = found[1], found[2]
+    elif tail.startswith("dll"):
+        name = re.sub(r"(?:32|64)$", "", name)
+    return SharedLibrary(name=name, soname=soname, version=version, **fields)  # type: ignore[arg-type]
+
+
+def library_not_found(text: str) -> Iterator[Fact]:
+    """A program, ldd or the linker says that a CUDA library isn't there.
+
+    >>> fact = next(library_not_found("ImportError: libcudart.so.12: cannot open shared object file: No such file"))
+    >>> fact.name, fact.version, fact.found, fact.seen_by
+    ('cudart', '12', False, 'loader')
+    >>> next(library_not_found("Could not locate cudnn_ops64_9.dll. Please make sure it is in your library path!")).name
+    'cudnn_ops'
+    """
+    line = text.partition("\n")[0]
+    if _SEARCH_PATH.search(line):  # the container library's own look around, with adapters that are not NVIDIA's
+        raise NotThisFormat
+    for seen_by, pattern in _NOT_FOUND:
+        if found := pattern.search(line):
+            yield _library(found["library"], found=False, seen_by=seen_by)
+            return
+    if found := _LINKER.search(line):
+        yield _library(f"lib{found['name']}.so", found=False, seen_by="linker")
+        return
+    raise NotThisFormat
+
+
+def library_found(text: str) -> Iterator[Fact]:
+    """A line of ldconfig -p, ldd, LD_DEBUG=libs, a memory map or a listing that shows where a CUDA library is.
+
+    >>> fact = next(library_found("        libcudnn.so.8 (libc6,x86-64) => /usr/lib/x86_64-linux-gnu/libcudnn.so.8"))
+    >>> fact.name, fact.version, fact.seen_by
+    ('cudnn', '8', 'ldconfig')
+    >>> next(library_found("  5580: calling init: /venv/lib/nvidia/cudnn/lib/libcudnn_graph.so.9")).path
+    '/venv/lib/nvidia/cudnn/lib/libcudnn_graph.so.9'
+    """
+    line = text.partition("\n")[0]
+    for seen_by, pattern in (("ldconfig", _LDCONFIG), ("ldd", _LDD), ("listing", _LISTED)):
+        if found := pattern.search(line):
+            path = found["path"]
+            yield _library(
+                found["library"], path=path, folder=path.rpartition("/")[0], seen_by=seen_by, stub="/stubs/" in path
+            )
+            return
+    raise NotThisFormat
+
+
+_UNDEFINED = re.compile(
+    r"(?:(?P<file>[^\s:'\"]+\.so[.\d]*): )?(?:undefined symbol|symbol lookup error)[:,]? [`']?(?P<symbol>[A-Za-z_]\w*)'?(?:,? version [`']?(?P<library>[\w.-]+))?"
+)
+_LINK_TIME = re.compile(
+    r"(?:(?P<file>[^\s:'\"]+\.so[.\d]*): )?symbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file (?P<where>\S+)"
+)
+_NO_VERSION = re.compile(
+    r"(?P<where>[^\s:'\"]+\.so[.\d]*): version [`'‘](?P<library>[\w.-]+)['’] not found \(required by (?P<file>[^)]+)\)"
+)
+
+
+def symbol_error(text: str) -> Iterator[Fact]:
+    """The loader finds a library without the symbol that another one needs.
+
+    >>> line = "ImportError: /v/libcusparse.so.12: undefined symbol: __nvJitLinkAddData_12_1, version libnvJitLink.so.12"
+    >>> fact = next(symbol_error(line))
+    >>> fact.file, fact.symbol, fact.library
+    ('libcusparse.so.12', '__nvJitLinkAddData_12_1', 'libnvJitLink.so.12')
+    """
+    line = text.partition("\n")[0]
+    found = _LINK_TIME.search(line) or _NO_VERSION.search(line) or _UNDEFINED.search(line)
+    if not found:
+        raise NotThisFormat
+    groups = found.groupdict()
+    file = groups.get("file")
+    yield SymbolError(
+        file=file.rpartition("/")[2] if file else None,
+        path=file,
+        symbol=groups.get("symbol"),
+        library=groups.get("library"),
+    )
+
+
+_NVCC = re.compile(r"Cuda compilation tools, release (?P<version>\d+\.\d+)")
+_VERSION_TXT = re.compile(r"^CUDA Version (?P<version>\d+\.\d+)(?:\.\d+)?\s*$")
+
+
+def nvcc_version(text: str) -> Iterator[Fact]:
+    """The line of `nvcc --version`, or of the version.txt of an old toolkit.
+
+    >>> next(nvcc_version("Cuda compilation tools, release 12.4, V12.4.131")).version
+    '12.4'
+    """
+    line = text.partition("\n")[0]
+    found = _NVCC.search(line) or _VERSION_TXT.search(line)
+    if not found:
+        raise NotThisFormat
+    yield CudaToolkit(version=found["version"], seen_by="nvcc")
+
+
+_NAMES = (
+    r"(?:CUDA|NVIDIA|NCCL|CUDNN|TORCH|PYTORCH|TF|XLA|JAX|GLOO|UCX|FI|OMPI|OMP|MASTER|SLURM|VLLM|PJRT|TRITON|CUPY|NUMBA)_[A-Z0-9_]*[A-Z0-9]"
+    r"|LD_LIBRARY_PATH|LD_PRELOAD|WORLD_SIZE|LOCAL_RANK|RANK|TORCH_CUDA_ARCH_LIST"
+)
+_VALUE = r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']*"
+_PROMPT = r"(?:(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[^$#>\n]{0,80}|[\w~/.-]{0,60})?[$#>%] ?)?"
+_WORDS = r"(?:(?:sudo|env|export|set|setenv|declare -x|ENV|ARG|RUN|Environment=|-|\+{1,4}|!|%env|set -gx|set -x|-x)[ ]?)*"
+_START = re.compile(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")
+_NEXT = re.compile(rf"\s*\"?(?P<name>{_NAMES})=(?P<value>{_VALUE})")
+_OPTION = re.compile(
+    rf"(?:\s-e|\s--env|\s-x|\sENV|\sexport|\senv|[;&]|\bset)[ =]+(?:[\"'])?(?P<name>{_NAMES})=(?P<value>{_VALUE})"
+)
+_PYTHON = re.compile(
+    rf"os\.(?:environ\[|putenv\(|environ\.setdefault\()[\"'](?P<name>{_NAMES})[\"']\]?\s*[=,]\s*(?:str\()?[\"']?(?P<value>[^\"'\n)]*)"
+)
+_KUBERNETES = re.compile(rf"^\s*-? ?name: [\"']?(?P<name>{_NAMES})[\"']?\s*$")
+_KUBERNETES_VALUE = re.compile(rf"^\s*value: *(?P<value>{_VALUE})\s*$")
+_ECHO = re.compile(rf"\becho \"?\$\{{?(?P<name>{_NAMES})\}}?\"?\s*$")
+_NCCL_SET = re.compile(
+    r"NCCL INFO (?P<name>NCCL_[A-Z0-9_]+) set (?:by environment )?to (?P<value>.*?)\.?$|(?P<name2>NCCL_[A-Z0-9_]+) set by environment to (?P<value2>.*?)\.?$"
+)
+_LOADER_PATH = re.compile(r"; LD_LIBRARY_PATH: (?P<value>\S+)")
+
+
+def env_var(text: str) -> Iterator[Fact]:
+    """Assignments in a shell, script, Dockerfile, compose or pod file, program, or the answer of `env` and `echo`.
+
+    >>> [(f.name, f.setting) for f in env_var("CUDA_VISIBLE_DEVICES=2,3 NCCL_DEBUG=INFO torchrun train.py")]
+    [('CUDA_VISIBLE_DEVICES', '2,3'), ('NCCL_DEBUG', 'INFO')]
+    >>> [f.setting for f in env_var("      - NVIDIA_VISIBLE_DEVICES=all")]
+    ['all']
+    >>> list(env_var("For debugging consider passing CUDA_LAUNCH_BLOCKING=1."))
+    Traceback (most recent call last):
+    gpudoctor.parsers.base.NotThisFormat
+    """
+    line, _, rest = text.partition("\n")
+    following = rest.partition("\n")[0]
+    seen: set[str] = set()
+    for name, value in _assignments(line, following):
+        setting = value.strip().strip("\"'").rstrip(",") if not value.startswith(('"', "'")) else value.strip()[1:-1]
+        if name.startswith("CUDA_ERROR") or name in seen:
+            continue
+        seen.add(name)
+        yield EnvVar(name=name, setting=setting)
+    if not seen:
+        raise NotThisFormat
+
+
+def _assignments(line: str, following: str) -> Iterator[tuple[str, str]]:
+    if found := _NCCL_SET.search(line):
+        yield found["name"] or found["name2"], found["value"] if found["name"] else found["value2"]
+        return
+    if found := _PYTHON.search(line):
+        yield found["name"], found["value"]
+        return
+    if found := _LOADER_PATH.search(line):
+        yield "LD_LIBRARY_PATH", found["value"]
+        return
+    if (found := _KUBERNETES.match(line)) and (value := _KUBERNETES_VALUE.match(following)):
+        yield found["name"], value["value"]
+        return
+    if found := _ECHO.search(line):
+        if following and not re.match(r"^\S*[$#>]\s", following):
+            yield found["name"], following
+        return
+    message = parse_stamp(line).message
+    if found := _START.match(message):
+        yield from _chain(message, found)
+    for found in _OPTION.finditer(message):
+        yield found["name"], found["value"]
+
+
+def _chain(message: str, found: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """The assignment at the start of a line, and those that follow it at once."""
+    sign = found["sign"]
+    if sign != "=":
+        keyword = message[: found.start("name")].split()
+        spaced = sign.isspace()
+        if spaced and (not keyword or keyword[-1] not in ("ENV", "setenv", "-gx", "-x")):
+            return
+        value = message[found.end() :].strip()
+        if value and not (spaced and " " in value):
+            yield found["name"], value
+        return
+    position = found.start("name")
+    while match := _NEXT.match(message, position):
+        yield match["name"], match["value"]
+        position = match.end()
+
+
+_LIBRARY_WORDS = (
+    "libcudart", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnvrtc", "libnvJitLink",
+    "libnvToolsExt", "libcupti", "libcudnn", "libnvvm", "libnpp", "libnvjpeg", "libcufile", "libcuda.so", "libnvinfer",
+    "libnvonnxparser", "cudart64_", "cublas64_", "cublasLt64_", "cufft64_", "curand64_", "cusolver64_", "cusparse64_",
+    "nvrtc64_", "cudnn64_", "cudnn_", "nvcuda.dll", "nvinfer",
+)  # fmt: skip
+_ERROR_WORDS = (
+    "CUDA_ERROR_", "cudaError", "cuda error", "cuda failure", "CudaAPIError", "cuInit", "cudaGetDeviceCount", "CUDA driver error",
+    "CUDA runtime error", "cuda API error", *(text for row in _ERRORS.values() for text in row[2]),
+)  # fmt: skip
+
+FORMATS = (
+    Format("CUDA error", _ERROR_WORDS, cuda_error, lines=1),
+    Format("CUDA library that was not found", (*_LIBRARY_WORDS, "cannot find -l"), library_not_found, lines=1),
+    Format("CUDA library", _LIBRARY_WORDS, library_found, lines=1),
+    Format(
+        "undefined symbol", ("undefined symbol", "with link time reference", "not found (required by"), symbol_error, lines=1
+    ),
+    Format("nvcc --version", ("Cuda compilation tools, release", "CUDA Version "), nvcc_version, lines=1),
+    Format(
+        "environment variables",
+        (
+            "CUDA_", "NVIDIA_", "NCCL_", "CUDNN_", "TORCH_", "TF_", "XLA_", "JAX_", "GLOO_", "UCX_", "FI_", "OMPI_", "OMP_",
+            "MASTER_", "SLURM_", "VLLM_", "PJRT_", "TRITON_", "CUPY_", "NUMBA_", "LD_LIBRARY_PATH", "LD_PRELOAD", "WORLD_SIZE",
+            "LOCAL_RANK", "RANK=",
+        ),
+        env_var,
+        lines=2,
+    ),
+)  # fmt: skip
