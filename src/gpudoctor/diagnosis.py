@@ -11,7 +11,7 @@ from pathlib import Path
 from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected, collect_offline
 from gpudoctor.combiners import combine
-from gpudoctor.engine import choose_engine
+from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet, compile_rules
 from gpudoctor.engine.infer import Inference, Missing, infer
 from gpudoctor.engine.load import declarations, load_rules
@@ -30,7 +30,9 @@ MAX_UNDECIDED = 40
 class Doctor:
     """Rules and scanner, compiled once and used on any number of sources."""
 
-    def __init__(self, rule_folders: Iterable[Path] = ()) -> None:
+    def __init__(self, rule_folders: Iterable[Path] = (), engine: EngineName | None = None) -> None:
+        self.engine: EngineName = engine or available_engines()[0]
+        self._evaluate = evaluator(self.engine)
         self.rule_folders = [declarations("rules"), *rule_folders]
 
     @cached_property
@@ -52,8 +54,7 @@ class Doctor:
         """Infer and resolve: from what was collected to the report."""
         failures: list[str] = []
         store = combine(collected.facts, failures)
-        engine, evaluator = choose_engine()
-        inference = infer(self.rules, store, evaluator)
+        inference = infer(self.rules, store, self._evaluate)
         failures += inference.failures
         findings = resolve(inference.findings, notes.collected_at)
         shown = contexts(store)
@@ -62,7 +63,7 @@ class Doctor:
         status = judge_status(findings, store, collected, notes)
         return Report(
             gpudoctor=ProgramInfo(
-                version=__version__, engine=engine, rules=len(self.rules.rules), python=platform.python_version()
+                version=__version__, engine=self.engine, rules=len(self.rules.rules), python=platform.python_version()
             ),
             source=_source_info(notes, collected, failures),
             node=describe_node(store),

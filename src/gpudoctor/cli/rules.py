@@ -54,21 +54,23 @@ def _lint(args: argparse.Namespace) -> int:
 
 def _test(args: argparse.Namespace) -> int:
     from gpudoctor.diagnosis import Doctor
+    from gpudoctor.engine import available_engines
     from gpudoctor.ruletests import read_tests, run_test
 
     if not args.path:
         sys.stderr.write("gpudoctor rules test: name the test files or their folder (ours are in tests/rules)\n")
         return 64
-    doctor = Doctor([Path(folder) for folder in args.rules])
+    doctors = [Doctor([Path(folder) for folder in args.rules], engine) for engine in available_engines()]
     passed = failed = 0
     for path in _files(args.path):
         for test in read_tests(path):
             if args.only and not test.rule_id.startswith(args.only):
                 continue
-            fault = run_test(test, doctor)
-            passed, failed = passed + (fault is None), failed + (fault is not None)
-            if fault is not None:
-                sys.stdout.write(f"FAILED {test.name}\n       {fault}\n")
+            for doctor in doctors:
+                fault = run_test(test, doctor)
+                passed, failed = passed + (fault is None), failed + (fault is not None)
+                if fault is not None:
+                    sys.stdout.write(f"FAILED {test.name} ({doctor.engine} engine)\n       {fault}\n")
     sys.stdout.write(f"{passed} passed, {failed} failed\n")
     return 1 if failed or not passed else 0
 

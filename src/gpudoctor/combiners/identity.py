@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import Gpu
 from gpudoctor.facts.store import FactStore
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 _PCI = re.compile(r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?$")
 _INDEX = re.compile(r"(?:GPU ?|cuda:)?(\d{1,3})$")

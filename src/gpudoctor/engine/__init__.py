@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from gpudoctor.engine.infer import Evaluator, builtin
 
+EngineName = Literal["builtin", "durable"]
 
-def choose_engine() -> tuple[Literal["builtin", "durable"], Evaluator]:
-    """Return the production engine where it can be imported, else the built-in one."""
-    return "builtin", builtin
+
+@cache
+def available_engines() -> tuple[EngineName, ...]:
+    """Return the engines that can run here, the preferred one first."""
+    try:
+        import durable_rules_engine  # noqa: F401  # the C extension; it has no wheels
+    except ImportError:
+        return ("builtin",)
+    return ("durable", "builtin")
+
+
+def evaluator(engine: EngineName) -> Evaluator:
+    """Return a fresh evaluator of that engine; raises ImportError where it isn't installed."""
+    if engine == "builtin":
+        return builtin
+    from gpudoctor.engine.durable import DurableEvaluator
+
+    return DurableEvaluator()
