@@ -52,6 +52,7 @@ class Gpu(Fact):
     temperature_margin: float | None = None  # T.Limit: degrees left before slowdown
     fan: float | None = None
     fan_error: bool | None = None
+    temperature_error: bool | None = None
     power: float | None = None
     power_error: bool | None = None
     power_limit: float | None = None
@@ -72,6 +73,11 @@ class Gpu(Fact):
     throttle_hw_power_brake: bool | None = None
     throttle_sw_thermal: bool | None = None
     throttle_sync_boost: bool | None = None
+    # seconds since the driver was loaded that the clocks were held down for this reason
+    throttled_sw_power: float | None = None
+    throttled_sw_thermal: float | None = None
+    throttled_hw_thermal: float | None = None
+    throttled_power_brake: float | None = None
     # errors
     ecc: bool | None = None
     ecc_pending: bool | None = None
@@ -80,6 +86,7 @@ class Gpu(Fact):
     ecc_uncorrectable_aggregate: int | None = None
     ecc_correctable_aggregate: int | None = None
     sram_threshold_exceeded: bool | None = None
+    sram_uncorrectable_aggregate: int | None = None
     retired_single_bit: int | None = None
     retired_double_bit: int | None = None
     retired_pending: bool | None = None
@@ -87,6 +94,10 @@ class Gpu(Fact):
     remapped_uncorrectable: int | None = None
     remap_pending: bool | None = None
     remap_failed: bool | None = None
+    remap_banks_low: int | None = None  # banks with few spare rows left
+    remap_banks_none: int | None = None  # banks without a spare row
+    reset_required: bool | None = None
+    drain_recommended: bool | None = None
     recovery_action: str | None = None  # none, gpu_reset, node_reboot, drain_p2p, drain_and_reset
     inforom_corrupt: bool | None = None
     # PCIe
@@ -102,6 +113,7 @@ class Gpu(Fact):
     # fabric and virtualisation
     fabric_state: str | None = None  # not_supported, not_started, in_progress, completed
     fabric_status: str | None = None
+    fabric_health: str | None = None  # what the health part of the fabric section complains about
     virtualization: str | None = None
     vgpu_license: str | None = None
     gsp_firmware: str | None = None
@@ -154,13 +166,15 @@ class NvlinkLink(Fact):
 
     kind: ClassVar[str] = "nvlink_link"
 
-    link: int
+    link: int | None = None  # None: all links of the GPU together
     state: str | None = None  # active, inactive, not_supported
     speed: float | None = None
     replay_errors: int | None = None
     recovery_errors: int | None = None
     crc_errors: int | None = None
+    errors: int | None = None  # the sum of all error counters that were shown
     remote: str | None = None  # gpu, switch, cpu
+    remote_pci: str | None = None
 
 
 class TopologyPath(Fact):
