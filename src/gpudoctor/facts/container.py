@@ -29,10 +29,88 @@ class ContainerEngine(Fact):
     desktop: bool | None = None
     snap: bool | None = None
     rootless: bool | None = None
+    cgroup_driver: str | None = None
+    cgroup_version: int | None = None
+
+
+class ContainerRun(Fact):
+    """How a container was started: a command line, a compose service or `docker inspect`. `fresh` false for exec."""
+
+    kind: ClassVar[str] = "container_run"
+
+    engine: str
+    gpus: bool = False  # any way of asking for NVIDIA devices
+    cdi: bool = False
+    runtime: str | None = None
+    image: str | None = None
+    program: str | None = None
+    capabilities: str | None = None  # NVIDIA_DRIVER_CAPABILITIES
+    privileged: bool = False
+    rootless: bool = False
+    infiniband: bool = False
+    fresh: bool = True
+
+
+class HookError(Fact):
+    """A line `nvidia-container-cli: <category> error: <message>`, or another hook of the container start that failed.
+
+    `reason` is a stable word: requirement, driver_not_loaded, library_mismatch, library_missing, unknown_device,
+    file_exists, file_missing, cgroup, permission, ldcache, timeout, no_device, wsl, imex, nvml, symbol, other.
+    """
+
+    kind: ClassVar[str] = "hook_error"
+
+    reason: str
+    category: str | None = None
+    message: str = ""
+    path: str | None = None
+
+
+class CgroupDevice(Fact):
+    """An entry of a cgroup's device list (v1 devices.list, or a trace of the rules written): `c 195:* m`."""
+
+    kind: ClassVar[str] = "cgroup_device"
+
+    major: str
+    minor: str
+    access: str
+
+
+class CdiSpec(Fact):
+    """A CDI specification, or what `nvidia-ctk cdi list` found; driver_version as its library paths name it."""
+
+    kind: ClassVar[str] = "cdi_spec"
+
+    name: str | None = None  # nvidia.com/gpu
+    devices: int | None = None
+    driver_version: str | None = None
+
+
+class ImagePackage(Fact):
+    """A package that an image's build file installs."""
+
+    kind: ClassVar[str] = "image_package"
+
+    name: str
+    driver: bool = False  # it brings libraries of the NVIDIA driver
+
+
+class CloudInstance(Fact):
+    """The machine type of a cloud, and whether machines of that type carry NVIDIA GPUs (unknown types say nothing)."""
+
+    kind: ClassVar[str] = "cloud_instance"
+
+    type: str
+    nvidia: bool | None = None
+    accelerator: str | None = None
 
 
 class K8sPod(Fact):
-    """A pod. status as kubectl prints it; gpus is the nvidia.com/gpu limit."""
+    """A pod. status as kubectl prints it; gpus is the nvidia.com/gpu limit, 0 where its containers show none.
+
+    component: device-plugin, driver, toolkit, validator, dcgm, feature-discovery, mig-manager, operator. `failing` where the
+    status says so (a pod that waits for another one is not failing).
+    """
 
     kind: ClassVar[str] = "k8s_pod"
 
@@ -45,6 +123,12 @@ class K8sPod(Fact):
     reason: str | None = None
     exit_code: int | None = None
     runtime_class: str | None = None
+    component: str | None = None
+    failing: bool | None = None
+    message: str | None = None
+    on_node: str | None = None
+    visible_devices: str | None = None  # NVIDIA_VISIBLE_DEVICES in its environment
+    privileged: bool | None = None
 
 
 class K8sNode(Fact):
@@ -58,6 +142,47 @@ class K8sNode(Fact):
     allocated: int | None = None
     ready: bool | None = None
     taints: str | None = None
+    labelled: bool | None = None  # carries labels of GPU feature discovery or of the operator
+    runtime: str | None = None  # containerd://1.7.2
+    kubelet: str | None = None
+
+
+class K8sScheduling(Fact):
+    """The scheduler's sentence `0/4 nodes are available: ...`: how many nodes fall out for which reason."""
+
+    kind: ClassVar[str] = "k8s_scheduling"
+
+    nodes: int | None = None
+    resource: str | None = None  # the NVIDIA resource that is short
+    insufficient: int = 0  # nodes short of it
+    taint: str | None = None  # a taint that someone set
+    tainted: int = 0
+    role_taint: str | None = None  # a control-plane or infrastructure taint
+    role_tainted: int = 0
+    affinity: int = 0
+    all_out: bool = False  # taints alone rule out every node
+    message: str = ""
+
+
+class K8sDaemonSet(Fact):
+    """A row of `kubectl get daemonset`."""
+
+    kind: ClassVar[str] = "k8s_daemonset"
+
+    name: str
+    component: str | None = None
+    desired: int
+    ready: int
+    selector: str | None = None
+
+
+class RuntimeClass(Fact):
+    """A RuntimeClass object of the cluster."""
+
+    kind: ClassVar[str] = "runtime_class"
+
+    name: str
+    handler: str
 
 
 class SlurmNode(Fact):
@@ -70,3 +195,33 @@ class SlurmNode(Fact):
     reason: str | None = None
     gres: str | None = None
     gres_used: str | None = None
+    drained: bool | None = None
+    gpu_reason: bool | None = None  # the reason speaks of a GPU
+    count_low: bool | None = None  # the reason says that fewer GPUs were reported than configured
+
+
+class SlurmJob(Fact):
+    """A job: a batch script, `scontrol show job`, or the environment of a job. gpus: GPUs asked for, 0 for none."""
+
+    kind: ClassVar[str] = "slurm_job"
+
+    id: str | None = None
+    gpus: int | None = None
+    partition: str | None = None
+    state: str | None = None
+    reason: str | None = None
+    seen_by: str | None = None  # script, scontrol
+
+
+class SlurmGres(Fact):
+    """GPUs of a node as a configuration file declares them."""
+
+    kind: ClassVar[str] = "slurm_gres"
+
+    seen_by: str  # gres.conf, slurm.conf
+    nodes: str | None = None
+    type: str | None = None
+    count: int | None = None
+    file: str | None = None
+    autodetect: str | None = None
+    records: int | None = None  # records that describe the same GPUs

@@ -1,0 +1,408 @@
+"""Formats of Kubernetes: what kubectl lists and describes, manifests, and the scheduler's sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.container import K8sDaemonSet, K8sNode, K8sPod, K8sScheduling, RuntimeClass
+from gpudoctor.parsers.base import Format, NotThisFormat
+
+# Names under which the plugin, the operator and their charts deploy; the first that fits decides.
+_COMPONENTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (component, re.compile(pattern))
+    for component, pattern in (
+        ("validator", r"nvidia-(?:operator|cuda|driver|device-plugin|container-toolkit)-validat"),
+        ("driver", r"nvidia-(?:driver|gpu-driver|vgpu-manager)|nvidia-vgpu-host-driver"),
+        ("toolkit", r"nvidia-container-toolkit"),
+        ("device-plugin", r"(?:nvidia|nvdp|nvidia-gpu)\S*-device-plugin|^k8s-device-plugin|nvidia-gpu-device-plugin"),
+        ("dcgm", r"dcgm"),
+        ("feature-discovery", r"gpu-feature-discovery"),
+        ("mig-manager", r"nvidia-mig-manager"),
+        ("node-feature-discovery", r"node-feature-discovery"),
+        ("operator", r"^gpu-operator"),
+    )
+)
+_FAILING = re.compile(
+    r"(?:Init:)?(?:CrashLoopBackOff|Error|ImagePullBackOff|ErrImagePull|InvalidImageName|OOMKilled|RunContainerError"
+    r"|CreateContainer(?:Config)?Error|StartError|ContainerCannotRun|Failed)$"
+)
+_ROW = re.compile(
+    r"^\s*(?:(?P<namespace>[a-z0-9][a-z0-9-]*)\s+)?(?:pod/)?(?P<name>[a-z0-9][a-z0-9.-]{2,252})\s+(?P<ready>\d+/\d+)\s+"
+    r"(?P<status>[A-Z][\w:/.-]*)\s+(?P<restarts>\d+)(?:\s+\([^)]{1,40}\))?(?:\s+(?P<age>\d\S*|<\w+>)|\s*$)"
+)
+
+
+def component_of(name: str) -> str | None:
+    """Return which part of NVIDIA's set-up a pod or daemon set is.
+
+    >>> component_of("nvidia-driver-daemonset-5.15.0-1-ubuntu22.04-x7k2p"), component_of("nvdp-nvidia-device-plugin-l7zqm")
+    ('driver', 'device-plugin')
+    """
+    return next((component for component, pattern in _COMPONENTS if pattern.search(name)), None)
+
+
+def pod_row(text: str) -> Iterator[K8sPod]:
+    """A row of `kubectl get pods`, with or without namespace.
+
+    >>> pod = next(pod_row("gpu-operator   nvidia-driver-daemonset-x7k2p   0/1   Init:CrashLoopBackOff   9 (65s ago)   22m"))
+    >>> pod.component, pod.status, pod.failing, pod.restarts
+    ('driver', 'Init:CrashLoopBackOff', True, 9)
+    """
+    found = _ROW.match(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    status = found["status"]
+    yield K8sPod(
+        name=found["name"],
+        namespace=found["namespace"],
+        ready=found["ready"],
+        status=status,
+        restarts=int(found["restarts"]),
+        component=component_of(found["name"]),
+        failing=bool(_FAILING.match(status)),
+        reason=status if status in ("UnexpectedAdmissionError", "TopologyAffinityError") else None,
+    )
+
+
+_DAEMONSET = re.compile(
+    r"^\s*(?:[a-z0-9-]+\s+)?(?:daemonset\.apps/)?(?P<name>[a-z0-9][a-z0-9.-]+)\s+(?P<desired>\d+)\s+\d+\s+(?P<ready>\d+)\s+\d+\s+\d+\s+(?P<selector>\S+=\S*|<none>)\s+\d"
+)
+
+
+def daemonset_row(text: str) -> Iterator[K8sDaemonSet]:
+    """A row of `kubectl get daemonset`.
+
+    >>> row = "nvidia-device-plugin-daemonset  0  0  0  0  0  nvidia.com/gpu.deploy.device-plugin=true  3d"
+    >>> fact = next(daemonset_row(row))
+    >>> fact.desired, fact.selector
+    (0, 'nvidia.com/gpu.deploy.device-plugin=true')
+    """
+    found = _DAEMONSET.match(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    selector = found["selector"]
+    yield K8sDaemonSet(
+        name=found["name"],
+        component=component_of(found["name"]),
+        desired=int(found["desired"]),
+        ready=int(found["ready"]),
+        selector=None if selector == "<none>" else selector,
+    )
+
+
+def runtime_classes(text: str) -> Iterator[RuntimeClass]:
+    r"""`kubectl get runtimeclass`.
+
+    >>> next(runtime_classes("NAME     HANDLER   AGE\nnvidia   nvidia    7d1h")).handler
+    'nvidia'
+    """
+    lines = text.split("\n")
+    if not re.match(r"\s*NAME\s+HANDLER\b", lines[0]):
+        raise NotThisFormat
+    for offset, line in enumerate(lines[1:], start=1):
+        words = line.split()
+        if len(words) < 2 or not re.match(r"[a-z0-9-]+$", words[0]):
+            return
+        yield RuntimeClass(at=offset, name=words[0], handler=words[1])
+
+
+# --- the scheduler ------------------------------------------------------------------------------------------------
+
+_NODES = re.compile(r"(?P<fit>\d+)/(?P<nodes>\d+) nodes are available: (?P<reasons>.*)")
+_ROLE_TAINTS = ("node-role.kubernetes.io/", "node.kubernetes.io/master", "CriticalAddonsOnly")
+_STATE_TAINTS = (
+    "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "ToBeDeleted", "DeletionCandidate",
+    "karpenter.sh/", "ebs.csi.aws.com/",
+)  # fmt: skip
+
+
+def scheduling(text: str) -> Iterator[K8sScheduling]:
+    """The scheduler's sentence about a pod that fits nowhere.
+
+    >>> line = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }. preemption: 0/3"
+    >>> fact = next(scheduling(line))
+    >>> fact.insufficient, fact.resource, fact.tainted, fact.role_tainted
+    (1, 'nvidia.com/gpu', 0, 2)
+    >>> next(scheduling("0/1 nodes are available: 1 node(s) had taint {gpu: yes}, that the pod didn't tolerate.")).taint
+    'gpu: yes'
+    """
+    line = text.partition("\n")[0]
+    found = _NODES.search(line)
+    if not found:
+        raise NotThisFormat
+    reasons = re.split(r"\.? *preemption: |\. *(?:no new claims|pod didn't)", found["reasons"])[0]
+    fact = K8sScheduling(nodes=int(found["nodes"]), message=line.strip()[:300])
+    if short := re.search(r"(\d+) Insufficient ((?:alpha\.kubernetes\.io/nvidia-|nvidia\.com/)[\w.-]*\w)", reasons):
+        fact.insufficient, fact.resource = int(short[1]), short[2]
+    for number, braces in re.findall(r"(\d+) node\(s\) had (?:untolerated )?taints? \{([^}]*)\}", reasons):
+        taint = braces.strip().removesuffix(":").strip()
+        if taint.startswith(_ROLE_TAINTS):
+            fact.role_taint, fact.role_tainted = taint, fact.role_tainted + int(number)
+        elif not taint.startswith(_STATE_TAINTS):
+            fact.taint, fact.tainted = fact.taint or taint, fact.tainted + int(number)
+    if plain := re.search(
+        r"(\d+) node\(s\) had (?:untolerated )?taint(?:s that the pod didn't tolerate|\(s\))", reasons
+    ):
+        fact.role_taint, fact.role_tainted = fact.role_taint or "not named", fact.role_tainted + int(plain[1])
+    for number in re.findall(r"(\d+) node\(s\) didn't match (?:Pod's )?(?:node affinity|node selector)", reasons):
+        fact.affinity += int(number)
+    for number in re.findall(r"(\d+) node\(s\) didn't match pod (?:anti-)?affinity", reasons):
+        fact.affinity += int(number)
+    fact.all_out = fact.tainted + fact.role_tainted + fact.affinity >= int(found["nodes"]) > 0
+    yield fact
+
+
+# --- describe -----------------------------------------------------------------------------------------------------
+
+_FIELD = re.compile(r"^(?P<indent>\s*)(?P<key>[A-Z][\w /-]*?|[\w./-]+):\s*(?P<value>.*)$")
+
+
+def described(text: str) -> Iterator[Fact]:
+    r"""`kubectl describe pod` or `kubectl describe node`, as much of it as there is.
+
+    >>> node = next(described("Name:   n1\nRoles:  <none>\nTaints: gpu:NoSchedule\nCapacity:\n  cpu: 8\nAllocatable:\n  cpu: 8\n"))
+    >>> node.name, node.taints, node.capacity
+    ('n1', 'gpu:NoSchedule', 0)
+    >>> pod = next(described("Name:  p\nNamespace: x\nContainers:\n  a:\n    Image: i\n    Limits:\n      nvidia.com/gpu:  2\n"))
+    >>> pod.gpus, pod.namespace
+    (2, 'x')
+    """
+    lines = text.split("\n")
+    if not re.match(r"Name: +\S+\s*$", lines[0]):
+        raise NotThisFormat
+    end = next(
+        (number for number, line in enumerate(lines[1:], start=1) if re.match(r"Name: +\S+\s*$", line)), len(lines)
+    )
+    lines = lines[:end]
+    top = {
+        found["key"]: found["value"].strip() for line in lines if (found := _FIELD.match(line)) and not found["indent"]
+    }
+    if "Roles" in top or "Capacity" in top or "Taints" in top:
+        yield _node(lines, top)
+    elif "Namespace" in top and ("Containers" in top or "Node" in top or "Status" in top):
+        yield _pod(lines, top)
+    else:
+        raise NotThisFormat
+
+
+def _section(lines: list[str], head: str) -> list[str] | None:
+    """Return the indented lines below a heading at the left margin; None where the heading is missing."""
+    for number, line in enumerate(lines):
+        if line.startswith(head + ":"):
+            rest = lines[number + 1 :]
+            end = next((n for n, below in enumerate(rest) if below and not below.startswith((" ", "\t"))), len(rest))
+            return [line[len(head) + 1 :], *rest[:end]]
+    return None
+
+
+def _gpus(section: list[str] | None) -> int | None:
+    if section is None or not any(line.strip() for line in section):
+        return None
+    numbers = [
+        int(found[1]) for line in section if (found := re.match(r"\s+nvidia\.com/(?:gpu|mig-)\S*:?\s+(\d+)", line))
+    ]
+    return sum(numbers)
+
+
+def _node(lines: list[str], top: dict[str, str]) -> K8sNode:
+    taints = _section(lines, "Taints") or []
+    shown = [line.strip() for line in taints if line.strip() and line.strip() != "<none>"]
+    labels = " ".join(_section(lines, "Labels") or [])
+    allocated = None
+    for line in _section(lines, "Allocated resources") or []:
+        if found := re.match(r"\s+nvidia\.com/gpu\S*\s+(\d+)", line):
+            allocated = int(found[1])
+    system = {f["key"]: f["value"].strip() for line in lines if (f := _FIELD.match(line)) and f["indent"]}
+    ready = next((found[1] for line in lines if (found := re.match(r"\s+Ready\s+(True|False|Unknown)\b", line))), None)
+    return K8sNode(
+        name=top["Name"],
+        capacity=_gpus(_section(lines, "Capacity")),
+        allocatable=_gpus(_section(lines, "Allocatable")),
+        allocated=allocated,
+        ready=None if ready is None else ready == "True",
+        taints=", ".join(shown) or None,
+        labelled="nvidia.com/" in labels or None,
+        runtime=system.get("Container Runtime Version"),
+        kubelet=system.get("Kubelet Version"),
+    )
+
+
+def _pod(lines: list[str], top: dict[str, str]) -> K8sPod:
+    body = "\n".join(lines)
+    containers = _section(lines, "Containers")
+    gpus = None
+    if containers and re.search(
+        r"^\s+(?:Image|Limits|Requests|Environment|Mounts):", "\n".join(containers), re.MULTILINE
+    ):
+        gpus = sum(
+            int(number)
+            for limits in re.findall(r"Limits:\n((?:\s{6,}\S+:?\s+\S+\n?)+)", "\n".join(containers) + "\n")
+            for number in re.findall(r"nvidia\.com/\S+:\s+(\d+)", limits)
+        )
+    visible = re.search(r"^\s+NVIDIA_VISIBLE_DEVICES:\s+(\S+)", body, re.MULTILINE)
+    reason = top.get("Reason")
+    waiting = re.search(r"^\s+Reason:\s+(\w+)", body, re.MULTILINE)
+    restarts = re.search(r"^\s+Restart Count:\s+(\d+)", body, re.MULTILINE)
+    code = re.search(r"^\s+Exit Code:\s+(\d+)", body, re.MULTILINE)
+    status = reason or (waiting[1] if waiting and waiting[1] != "Completed" else None) or top.get("Status")
+    node = top.get("Node", "")
+    return K8sPod(
+        name=top["Name"],
+        namespace=top.get("Namespace"),
+        status=status,
+        reason=reason,
+        message=top.get("Message"),
+        gpus=gpus,
+        restarts=int(restarts[1]) if restarts else None,
+        exit_code=int(code[1]) if code else None,
+        runtime_class=top.get("Runtime Class Name"),
+        component=component_of(top["Name"]),
+        failing=bool(status and _FAILING.match(status)),
+        on_node=node.partition("/")[0] if node and node != "<none>" else None,
+        visible_devices=visible[1] if visible else None,
+    )
+
+
+# --- manifests ----------------------------------------------------------------------------------------------------
+
+
+def manifest(text: str) -> Iterator[Fact]:
+    r"""A pod, or what makes pods, in YAML or JSON: GPU limits, runtime class, the NVIDIA variables.
+
+    >>> doc = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  runtimeClassName: nvidia\n  containers:\n  - name: c\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
+    >>> pod = next(manifest(doc))
+    >>> pod.gpus, pod.runtime_class
+    (1, 'nvidia')
+    """
+    for document in _documents(text):
+        yield from _object(document, 0)
+
+
+def _documents(text: str) -> Iterator[dict[str, Any]]:
+    if text.lstrip().startswith("{"):
+        try:
+            data, _ = json.JSONDecoder().raw_decode(text.lstrip())
+        except ValueError:
+            raise NotThisFormat from None
+        yield data
+        return
+    lines = text.split("\n")
+    margin = len(lines[0]) - len(lines[0].lstrip())
+    if margin or not re.match(r"(?:apiVersion|kind): *\S+", lines[0]):
+        raise NotThisFormat
+    end = next(
+        (
+            number
+            for number, line in enumerate(lines)
+            if line.strip() and not re.match(r"[ \t#]|[A-Za-z]\w*:(?:\s|$)|- ", line)
+        ),
+        len(lines),
+    )
+    try:
+        data = yaml.load("\n".join(lines[:end]), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise NotThisFormat from None
+    if isinstance(data, dict):
+        yield data
+
+
+def _object(data: Any, depth: int) -> Iterator[Fact]:
+    if not isinstance(data, dict) or depth > 3:
+        return
+    kind = data.get("kind")
+    metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
+    name = str(metadata.get("name") or metadata.get("generateName") or "unnamed")
+    if kind == "List":
+        for member in (data.get("items") or [])[:500]:
+            yield from _object(member, depth + 1)
+        return
+    if kind == "RuntimeClass" and data.get("handler"):
+        yield RuntimeClass(name=name, handler=str(data["handler"]))
+        return
+    if kind == "Node":
+        yield _node_object(name, data)
+        return
+    spec = data.get("spec")
+    for _ in range(3):  # Deployment -> template -> spec; CronJob -> jobTemplate -> spec -> template -> spec
+        if isinstance(spec, dict) and "containers" not in spec:
+            inner = spec.get("template") or spec.get("jobTemplate")
+            spec = inner.get("spec") if isinstance(inner, dict) else spec
+    if not isinstance(spec, dict) or not isinstance(spec.get("containers"), list):
+        return
+    gpus, visible, privileged = 0, None, False
+    for container in spec["containers"]:
+        if not isinstance(container, dict):
+            continue
+        resources = container.get("resources")
+        limits = resources.get("limits") if isinstance(resources, dict) else None
+        for key, value in (limits or {}).items() if isinstance(limits, dict) else ():
+            if str(key).startswith("nvidia.com/") and str(value).isdigit():
+                gpus += int(value)
+        for variable in container.get("env") or []:
+            if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
+                visible = str(variable.get("value"))
+        security = container.get("securityContext")
+        privileged |= isinstance(security, dict) and security.get("privileged") is True
+    status = data["status"] if isinstance(data.get("status"), dict) else {}
+    reason = status.get("reason")
+    yield K8sPod(
+        name=name,
+        namespace=metadata.get("namespace"),
+        status=reason or status.get("phase"),
+        reason=reason,
+        message=str(status["message"])[:300] if status.get("message") else None,
+        gpus=gpus,
+        runtime_class=spec.get("runtimeClassName"),
+        component=component_of(name),
+        on_node=spec.get("nodeName"),
+        visible_devices=visible,
+        privileged=privileged,
+    )
+
+
+def _node_object(name: str, data: dict[str, Any]) -> K8sNode:
+    status = data["status"] if isinstance(data.get("status"), dict) else {}
+
+    def count(key: str) -> int | None:
+        amounts = status.get(key)
+        if not isinstance(amounts, dict):
+            return None
+        return sum(int(v) for k, v in amounts.items() if str(k).startswith("nvidia.com/") and str(v).isdigit())
+
+    spec = data["spec"] if isinstance(data.get("spec"), dict) else {}
+    taints = [t for t in spec.get("taints") or [] if isinstance(t, dict)]
+    labels = (data.get("metadata") or {}).get("labels") or {}
+    info = status.get("nodeInfo") or {}
+    return K8sNode(
+        name=name,
+        capacity=count("capacity"),
+        allocatable=count("allocatable"),
+        taints=", ".join(f"{t.get('key')}={t.get('value', '')}:{t.get('effect')}" for t in taints) or None,
+        labelled=any(str(label).startswith("nvidia.com/") for label in labels) or None,
+        runtime=info.get("containerRuntimeVersion"),
+        kubelet=info.get("kubeletVersion"),
+    )
+
+
+FORMATS = (
+    Format(
+        "kubectl get pods",
+        (
+            "nvidia-", "gpu-operator", "dcgm-", "gpu-feature-discovery", "CrashLoopBackOff", "Init:", "BackOff ", "ErrImagePull",
+            "ContainerCreating", "UnexpectedAdmissionError", "TopologyAffinityError", "OutOfnvidia", "ContainerError", "Pending ",
+        ),
+        pod_row,
+        lines=1,
+    ),
+    Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
+    Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
+    Format("scheduler message", (" nodes are available: ",), scheduling, lines=1),
+    Format("kubectl describe", ("Name:  ",), described, lines=300),
+    Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=2000, back=1),
+)  # fmt: skip
