@@ -1,0 +1,78 @@
+"""Errors of the CUDA runtime and the CUDA driver: names, numbers and what lies behind them."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from gpudoctor.knowledge.fixes import Step, ladder
+from gpudoctor.knowledge.tables import sources, table, words
+
+
+@dataclass(frozen=True, slots=True)
+class CudaError:
+    """One number with its name in either interface; since CUDA 10.1 both use the same numbers."""
+
+    number: int
+    runtime: str | None
+    driver: str | None
+    text: str | None
+    meaning: str
+    causes: tuple[str, ...]
+    check: tuple[str, ...]
+    fix: tuple[Step, ...]
+    findings: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names in the runtime and the driver interface."""
+        return tuple(name for name in (self.runtime, self.driver) if name)
+
+
+@cache
+def every() -> tuple[CudaError, ...]:
+    """All errors that the headers name."""
+    return tuple(
+        CudaError(
+            number=row["code"],
+            runtime=row.get("runtime"),
+            driver=row.get("driver"),
+            text=row.get("text"),
+            meaning=row["meaning"],
+            causes=words(row, "causes"),
+            check=words(row, "check"),
+            fix=ladder(words(row, "fix")),
+            findings=words(row, "findings"),
+            sources=sources("cuda_errors", row["source"]),
+        )
+        for row in table("cuda_errors").rows
+    )
+
+
+def by_number(number: int) -> CudaError | None:
+    """Look an error up by number.
+
+    >>> by_number(802).driver
+    'CUDA_ERROR_SYSTEM_NOT_READY'
+    """
+    return next((item for item in every() if item.number == number), None)
+
+
+def by_name(name: str) -> CudaError | None:
+    """Look an error up by its name in either interface.
+
+    >>> by_name("cudaErrorNoDevice").number
+    100
+    """
+    wanted = name.casefold()
+    return next((item for item in every() if wanted in (n.casefold() for n in item.names)), None)
+
+
+def by_text(text: str) -> CudaError | None:
+    """Find the error whose message stands in a text; the longest message wins.
+
+    >>> by_text("RuntimeError: CUDA error: device-side assert triggered").number
+    710
+    """
+    folded = text.casefold()
+    found = [item for item in every() if item.text and len(item.text) > 12 and item.text.casefold() in folded]
+    return max(found, key=lambda item: len(item.text or ""), default=None)

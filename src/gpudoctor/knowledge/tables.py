@@ -1,0 +1,57 @@
+"""Reads the tables that ship with the product, each once and only when a look-up needs it."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DATA = Path(__file__).with_name("data")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: what it says, where that comes from, and when it was put together."""
+
+    name: str
+    source: Mapping[str, str]
+    date: str
+    rows: tuple[Row, ...]
+
+
+@cache
+def table(name: str) -> Table:
+    """Read a table by name.
+
+    >>> table("nccl_results").rows[0]["name"]
+    'ncclSuccess'
+    """
+    raw = json.loads(DATA.joinpath(f"{name}.json").read_bytes())
+    return Table(name, raw["source"], raw["date"], tuple(raw["rows"]))
+
+
+def names() -> tuple[str, ...]:
+    """Names of all tables that ship.
+
+    >>> "xid" in names()
+    True
+    """
+    return tuple(sorted(path.stem for path in DATA.glob("*.json")))
+
+
+def sources(name: str, keys: Iterable[str]) -> tuple[str, ...]:
+    """Spell out source keys of a table.
+
+    >>> sources("nccl_results", ["nccl_src"])[0][:12]
+    'NVIDIA NCCL '
+    """
+    known = table(name).source
+    return tuple(known[key] for key in keys)
+
+
+def words(row: Row, key: str) -> tuple[str, ...]:
+    """Return a list of texts from a row, empty if the row lacks it."""
+    return tuple(str(item) for item in row.get(key, ()))
