@@ -18,6 +18,7 @@ class KernelModule(Fact):
     flavour: str | None = None  # open, proprietary
     loaded: bool = True
     used_by: int | None = None
+    seen_by: str | None = None  # lsmod, proc, log, mismatch (the driver's complaint about a client)
 
 
 class ModuleFile(Fact):
@@ -46,6 +47,7 @@ class DriverLibrary(Fact):
     path: str | None = None
     found: bool = True
     stub: bool | None = None
+    seen_by: str | None = None  # mismatch: the driver's complaint about a client
 
 
 class DriverVersion(Fact):
@@ -63,7 +65,7 @@ class SmiError(Fact):
     """nvidia-smi or NVML failed as a whole. `reason` is a stable word for the message.
 
     library_mismatch, driver_not_loaded, no_devices, unknown_error, no_permission, library_not_found, not_found
-    (the command), gpu_lost, timeout, crashed, insufficient_permissions, wsl, other.
+    (the command), gpu_lost, timeout, crashed, insufficient_permissions, blocked_by_os, wsl, other.
     """
 
     kind: ClassVar[str] = "smi_error"
@@ -143,3 +145,32 @@ class SecureBoot(Fact):
 
     enabled: bool | None = None
     lockdown: str | None = None
+
+
+class GpuRefusal(Fact):
+    """The driver's own word that it will not serve a GPU. `legacy` is the branch that it names instead.
+
+    reason: not_supported, legacy, open_required, open_unsupported, open_unready, fallen_off.
+    """
+
+    kind: ClassVar[str] = "gpu_refusal"
+
+    reason: str
+    pci: str | None = None
+    device_id: int | None = None
+    name: str | None = None
+    version: str | None = None
+    branch: int | None = None
+    legacy: str | None = None
+
+
+class ModuleLoadError(Fact):
+    """modprobe, insmod or the kernel refused a module. reason: not_found, key_rejected, unknown_symbol, bad_format,
+    no_such_device, busy, not_permitted, not_implemented, other."""
+
+    kind: ClassVar[str] = "module_load_error"
+
+    name: str  # with underscores
+    reason: str
+    kernel: str | None = None  # where the tool names its directory
+    message: str = ""

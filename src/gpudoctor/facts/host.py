@@ -174,6 +174,8 @@ class RdmaPort(Fact):
     physical: str | None = None  # linkup, polling, disabled
     rate: float | None = None
     rate_max: float | None = None
+    lanes: int | None = None
+    speed_name: str | None = None  # SDR, QDR, FDR, EDR, HDR, NDR, XDR
     link_layer: str | None = None
     mtu: int | None = None
     netdev: str | None = None
@@ -211,3 +213,40 @@ class Config(Fact):
     file: str
     key: str
     setting: str
+
+
+class KernelTrace(Fact):
+    """A stack that the kernel printed: event oops, blocked (hung task), lockup or warning.
+
+    nvidia: a function of the NVIDIA driver is in the stack; function: the first of them.
+    """
+
+    kind: ClassVar[str] = "kernel_trace"
+
+    event: str
+    task: str | None = None
+    pid: int | None = None
+    seconds: int | None = None
+    nvidia: bool = False
+    gpu_task: bool = False  # the task itself belongs to the driver or its tools (nvidia-smi, nv_queue ...)
+    function: str | None = None
+    message: str = ""
+
+
+class StepTime(Fact):
+    """Seconds of one training step and the part of it that waited for data, as the training log shows them."""
+
+    kind: ClassVar[str] = "step_time"
+
+    step: float
+    data: float
+    share: float | None = None  # data / step
+
+
+class Numa(Fact):
+    """Where a process may run and allocate, as numactl --show, taskset or a job's log tells it."""
+
+    kind: ClassVar[str] = "numa_binding"
+
+    cpu_nodes: str | None = None
+    memory_nodes: str | None = None
