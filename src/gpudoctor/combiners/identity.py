@@ -20,16 +20,19 @@ def name_gpus(store: FactStore) -> Iterable[Fact]:
     for fact in store.of("gpu"):
         if isinstance(fact, Gpu):
             known = [_plain(name) for name in (fact.pci, fact.uuid, _index(fact.index)) if name]
-            best = next((names[name] for name in known if name in names), known[0] if known else None)
-            if best is None:
+            if not known:
                 continue
-            if _PCI.match(known[0]) and not _PCI.match(best):  # a better name turned up
-                names = {alias: known[0] if name == best else name for alias, name in names.items()}
-                best = known[0]
+            joined = {names[name] for name in known if name in names}
+            best = next((name for name in (*known, *sorted(joined)) if _PCI.match(name)), None) or next(
+                iter(sorted(joined)), known[0]
+            )
+            if joined - {best}:  # two names turn out to be one GPU
+                names = {alias: best if name in joined else name for alias, name in names.items()}
             names.update(dict.fromkeys(known, best))
+    only = next(iter(set(names.values())), None) if len(set(names.values())) == 1 else None
     for fact in store:
         if isinstance(fact, Gpu) and fact.gpu is None:
-            fact.gpu = next((name for name in (fact.pci, fact.uuid, _index(fact.index)) if name), None)
+            fact.gpu = next((name for name in (fact.pci, fact.uuid, _index(fact.index)) if name), only)
         if fact.gpu is not None:
             plain = _plain(fact.gpu)
             fact.gpu = names.get(plain, plain)

@@ -154,10 +154,14 @@ class PciDevice(Fact):
     link_width: int | None = None
     link_speed_max: float | None = None
     link_width_max: int | None = None
+    link_speed_downgraded: bool | None = None  # what lspci says beside the value
+    link_width_downgraded: bool | None = None
     slot: str | None = None
     numa_node: int | None = None
     iommu_group: int | None = None
     parent: str | None = None
+    secondary_bus: str | None = None  # of a bridge, such as 0000:3b
+    unreadable: bool | None = None  # configuration space reads all ones (rev ff, header type 7f)
     bar_unassigned: bool | None = None
     acs_redirect: bool | None = None  # request or completion redirect on
     power_state: str | None = None

@@ -307,5 +307,5 @@ FORMATS = (
     Format(
         "nvidia-smi csv", ("--query-gpu", "--query-compute-apps", "--query-remapped-rows", *_HEADERS), csv, lines=600
     ),
-    Format("nvidia-smi csv row", (", NVIDIA ", ", Tesla ", ", GeForce ", ", Quadro "), rows, lines=1),
+    Format("nvidia-smi csv", (", NVIDIA ", ", Tesla ", ", GeForce ", ", Quadro "), rows, lines=1),
 )

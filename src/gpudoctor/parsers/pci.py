@@ -1,0 +1,236 @@
+"""lspci in all its forms: plain, -n, -nn, -v to -vvv, -t."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpudoctor.facts.base import Fact, Probed
+from gpudoctor.facts.gpu import Gpu, GpuCount
+from gpudoctor.facts.host import PciDevice
+from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.template import pci_address
+
+_HEAD = re.compile(
+    r"(?P<pci>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+"
+    r"(?:\"?(?P<class>[A-Z0-9][^\[\]:\"]{2,60}?)\"?\s?(?:\[(?P<code>[0-9a-fA-F]{4})\])?|(?P<bare>[0-9a-fA-F]{4})): (?P<rest>.*)"
+)
+_IDS = re.compile(r"(?:\[|^)(?P<vendor>[0-9a-fA-F]{4}):(?P<device>[0-9a-fA-F]{4})\]?")
+_REVISION = re.compile(r"\(rev (?P<rev>[0-9a-fA-F]{2})\)")
+_MODEL = re.compile(r"NVIDIA Corporation (?P<name>.*?)(?: \[[0-9a-fA-F]{4}:[0-9a-fA-F]{4}\])?(?: \(rev| \(prog-if|$)")
+_SPEED = re.compile(r"Speed (?P<speed>\d+(?:\.\d+)?)\s?GT/s(?P<down> \(downgraded\))?")
+_WIDTH = re.compile(r"Width x(?P<width>\d+)(?P<down> \(downgraded\))?")
+_BUSES = re.compile(r"Bus: primary=[0-9a-fA-F]{2}, secondary=(?P<secondary>[0-9a-fA-F]{2})")
+_CLASSES = {
+    "vga compatible controller": (0x0300, "display"),
+    "3d controller": (0x0302, "display"),
+    "display controller": (0x0380, "display"),
+    "pci bridge": (0x0604, "bridge"),
+    "bridge": (0x0680, "bridge"),
+    "audio device": (0x0403, "audio"),
+    "ethernet controller": (0x0200, "nic"),
+    "infiniband controller": (0x0207, "nic"),
+    "network controller": (0x0280, "nic"),
+    "non-volatile memory controller": (0x0108, "nvme"),
+    "processing accelerators": (0x1200, "accelerator"),
+}
+_CODES = dict(_CLASSES.values())
+
+
+def listing(text: str) -> Iterator[Fact]:
+    """Devices of `lspci`, with what -nn and -v add where it was asked for.
+
+    >>> sample = '''3b:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 40GB] [10de:20f1] (rev ff) (prog-if ff)
+    ...   !!! Unknown header type 7f
+    ... 41:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 40GB] [10de:20f1] (rev a1)
+    ... \\t\\tLnkCap:\\tPort #0, Speed 16GT/s, Width x16, ASPM not supported
+    ... \\t\\tLnkSta:\\tSpeed 16GT/s (ok), Width x8 (downgraded)
+    ... \\tKernel driver in use: vfio-pci'''
+    >>> dead, narrow = (fact for fact in listing(sample) if fact.kind == "pci_device")
+    >>> dead.unreadable, dead.revision, narrow.link_width, narrow.link_width_max, narrow.driver, narrow.type
+    (True, 'ff', 8, 16, 'vfio-pci', 'gpu')
+    """
+    devices: list[PciDevice] = []
+    last = 0
+    for at, line in enumerate(text.split("\n")):
+        plain = line.strip()
+        if not plain:
+            continue
+        if (found := _HEAD.match(plain)) and (line[:1] not in "\t" or at == 0):
+            devices.append(_device(found, at))
+        elif devices and (line[:1] in " \t" or re.match(r"[0-9a-f]{2,3}: [0-9a-f]{2} ", plain)):
+            _detail(devices[-1], plain, at)
+        else:
+            break
+        last = at
+    if not devices:
+        raise NotThisFormat
+    for device in devices:
+        yield device
+        if device.type == "gpu":
+            yield Gpu(pci=device.pci, name=device.name, device_id=device.device_id, seen_by="lspci", at=device.at)
+    gpus = [device for device in devices if device.type == "gpu"]
+    if gpus:
+        yield GpuCount(seen_by="lspci", number=len(gpus), at=gpus[0].at)
+    kinds = {device.type for device in devices}
+    if len(devices) > 10 and len(kinds) > 2:  # not only what somebody filtered
+        yield Probed(what="pci_device", at=last)
+
+
+def _device(found: re.Match[str], at: int) -> PciDevice:
+    pci = pci_address(found["pci"])
+    name = (found["class"] or "").strip().lower()
+    code = int(found["code"] or found["bare"] or "0", 16)
+    class_id, type_ = _CLASSES.get(name, (code or None, _CODES.get(code)))
+    rest = found["rest"]
+    ids = _IDS.search(rest) if "[" in rest or found["bare"] else None
+    vendor = int(ids["vendor"], 16) if ids else (0x10DE if "NVIDIA" in rest.upper()[:40] else None)
+    nvidia = vendor == 0x10DE
+    if nvidia and type_ == "display":
+        type_ = "gpu"
+    elif nvidia and class_id == 0x0680:
+        type_ = "nvswitch"
+    model = _MODEL.search(rest)
+    revision = _REVISION.search(rest)
+    return PciDevice(
+        pci=pci,
+        gpu=pci if type_ == "gpu" else None,
+        vendor_id=vendor,
+        device_id=int(ids["device"], 16) if ids else None,
+        class_id=code or class_id,
+        type=type_,
+        name=model["name"] if model else rest.partition(" (rev")[0][:120],
+        revision=revision["rev"].lower() if revision else None,
+        unreadable=bool(revision and revision["rev"].lower() == "ff") or None,
+        at=at,
+    )
+
+
+def _detail(device: PciDevice, line: str, at: int) -> None:
+    key, _, value = line.partition(":")
+    value = value.strip()
+    if key == "LnkCap":
+        if speed := _SPEED.search(value):
+            device.link_speed_max = float(speed["speed"])
+        if width := _WIDTH.search(value):
+            device.link_width_max = int(width["width"])
+            device.at_fields["link_width_max"] = at
+    elif key == "LnkSta":
+        if speed := _SPEED.search(value):
+            device.link_speed, device.link_speed_downgraded = float(speed["speed"]), bool(speed["down"])
+            device.at_fields["link_speed"] = at
+        if width := _WIDTH.search(value):
+            device.link_width, device.link_width_downgraded = int(width["width"]), bool(width["down"])
+            device.at_fields["link_width"] = at
+    elif key == "ACSCtl":
+        device.acs_redirect = "ReqRedir+" in value or "CmpltRedir+" in value
+        device.at_fields["acs_redirect"] = at
+    elif key == "Kernel driver in use":
+        device.driver = value
+        device.at_fields["driver"] = at
+    elif key == "Kernel modules":
+        device.modules = value
+    elif key == "Physical Slot":
+        device.slot = value
+    elif key == "NUMA node" and value.isdigit():
+        device.numa_node = int(value)
+    elif key == "IOMMU group" and value.isdigit():
+        device.iommu_group = int(value)
+    elif found := _BUSES.match(line):
+        device.secondary_bus = f"{device.pci.split(':')[0]}:{found['secondary'].lower()}"
+    elif key.startswith("Region ") and ("<unassigned>" in value or "<ignored>" in value) and "Memory" in value:
+        device.bar_unassigned = True
+        device.at_fields["bar_unassigned"] = at
+    elif "Unknown header type 7f" in line:
+        device.unreadable = True
+        device.at_fields["unreadable"] = at
+
+
+_TOKEN = re.compile(
+    r"\[(?P<domain>[0-9a-f]{4}):(?P<root>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]|\[(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]|(?P<device>[0-9a-f]{2}\.[0-7])"
+)
+_TREE = re.compile(r"\s*(?:[|\\+` -]*)(?:\[|[0-9a-f]{2}\.[0-7])")
+
+
+def tree(text: str) -> Iterator[Fact]:
+    """`lspci -t` and `-tv`: which bridge a device hangs on.
+
+    >>> sample = '''-[0000:00]-+-00.0  Intel Corporation Device
+    ...            +-01.0-[01-03]----00.0-[02-03]--+-08.0-[02]----00.0  NVIDIA Corporation GA102GL [RTX A6000] [10de:2230]
+    ...            |                               `-10.0-[03]----00.0  NVIDIA Corporation GA102GL [RTX A6000] [10de:2230]'''
+    >>> [(fact.pci, fact.parent) for fact in tree(sample) if fact.type == "gpu"]
+    [('0000:02:00.0', '0000:02:08.0'), ('0000:03:00.0', '0000:02:10.0')]
+    """
+    buses: list[tuple[int, str, str | None]] = []  # column, domain:bus, the bridge above it
+    found_any = False
+    for at, line in enumerate(text.split("\n")):
+        if not line.strip():
+            continue
+        if not _TREE.match(line):
+            break
+        end = line.find("  ", re.search(r"[\[0-9a-f]", line).start())  # type: ignore[union-attr]
+        head = line if end < 0 else line[:end]
+        description = "" if end < 0 else line[end:].strip()
+        previous: str | None = None
+        domain = buses[0][1].split(":")[0] if buses else "0000"
+        for token in _TOKEN.finditer(head):
+            column = token.start()
+            buses = [bus for bus in buses if bus[0] < column]
+            if token["root"]:
+                domain = token["domain"]
+                buses = [(column, f"{domain}:{token['root']}", None)]
+            elif token["bus"]:
+                buses.append((column, f"{domain}:{token['bus']}", previous))
+            elif buses:
+                _, bus, parent = buses[-1]
+                domain = bus.split(":")[0]
+                previous = f"{bus}:{token['device']}"
+                last_in_line = not _TOKEN.search(head, token.end())
+                found_any = True
+                yield _leaf(previous, parent, description if last_in_line else "", at)
+    if not found_any:
+        raise NotThisFormat
+
+
+def _leaf(pci: str, parent: str | None, description: str, at: int) -> PciDevice:
+    ids = _IDS.search(description)
+    nvidia = description.startswith("NVIDIA")
+    audio = "Audio" in description or "USB" in description or "UCSI" in description
+    type_ = None
+    if not description:
+        type_ = "bridge"
+    elif nvidia and not audio:
+        type_ = "nvswitch" if "NVSwitch" in description else "gpu"
+    return PciDevice(
+        pci=pci,
+        parent=parent,
+        name=description[:120] or None,
+        vendor_id=int(ids["vendor"], 16) if ids else None,
+        device_id=int(ids["device"], 16) if ids else None,
+        type=type_,
+        gpu=pci if type_ == "gpu" else None,
+        at=at,
+    )
+
+
+_NAMES = (
+    "VGA compatible controller",
+    "3D controller",
+    "Display controller",
+    "PCI bridge",
+    "Host bridge",
+    "Infiniband controller",
+    "Ethernet controller",
+    "Processing accelerators",
+    "Non-Volatile memory controller",
+)
+_OWN = ("0300", "0302", "0680")
+FORMATS = (
+    Format(
+        "lspci",
+        (*(f"{name}{end}" for name in _NAMES for end in (": ", " [")), "Bridge: NVIDIA", *(f" {code}: 10de:" for code in _OWN)),
+        listing,
+        lines=20000,
+    ),
+    Format("lspci -t", ("-[0000:", "-+-[0000:", "-[0001:"), tree, lines=3000),
+)  # fmt: skip
