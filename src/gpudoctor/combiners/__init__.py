@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from gpudoctor.combiners.driver import settle_modules
 from gpudoctor.combiners.identity import name_gpus
+from gpudoctor.combiners.products import gpu_products
+from gpudoctor.combiners.memory import explain_memory
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.store import FactStore
 
 Combiner = Callable[[FactStore], Iterable[Fact]]
 # In this order: names first, so that the others can join facts by GPU.
-COMBINERS: tuple[Combiner, ...] = (name_gpus,)
+COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, explain_memory)
 
 
 def combine(facts: Iterable[Fact], failures: list[str]) -> FactStore:

@@ -1,20 +1,30 @@
 """nvidia-bug-report.log: sections separated by lines of underscores.
 
 Each section begins with a heading: `*** /path` (a file; the next line may be `*** ls: ...`), a command line, or
-`base64 "..."`. The script has written them in this shape since 2013.
+`base64 "..."`. The script has written them in this shape since 2013. One section, "Scanning kernel log files", holds
+several logs under indented headings of their own: the same event stands in it up to four times, in different boots.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
+from gpudoctor.patterns.stamp import parse_stamp
 from gpudoctor.sources.base import Document, SourceNotes
 
 _RULE = re.compile(rb"^_{20,}[ \t\r]*\n", re.MULTILINE)
 _BOOT = re.compile(r"journalctl\b.*\s-b\s*(-\d+)")
+_SCAN = b"Scanning kernel log files for NVIDIA kernel messages"
+_LOG = re.compile(rb"^  (?P<name>/var/log/\S+|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
+_DATE = re.compile(rb"^Date: (?P<date>[^\r\n]+)", re.MULTILINE)
+_UNAME = re.compile(rb"^uname: Linux \S+ (?P<release>\S+)", re.MULTILINE)
+_WRITTEN = re.compile(rb"^\*\*\* ls: \S+ +\d+ \S+ \S+ +\d+ (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
 _MAX_SECTION = 32 * 2**20  # a longer one goes on as another document of the same name
 _END = b"End of NVIDIA bug report log file"
+_OLD = timedelta(days=1)  # a log file of an installation that is older says nothing of now
 
 
 def is_bug_report(head: bytes) -> bool:
@@ -22,13 +32,49 @@ def is_bug_report(head: bytes) -> bool:
     return b"Start of NVIDIA bug report log file" in head[:4096] or b"nvidia-bug-report.sh Version" in head[:4096]
 
 
+@dataclass
+class _Report:
+    """What the head of the report says, all in the wall clock of the machine."""
+
+    taken: datetime | None = None
+    kernel: str = ""
+
+    def read_head(self, body: bytes) -> None:
+        if found := _DATE.search(body):
+            self.taken = wall_clock(found["date"].decode("utf-8", "replace"))
+        if found := _UNAME.search(body):
+            self.kernel = found["release"].decode("utf-8", "replace")
+
+
+def wall_clock(date: str) -> datetime | None:
+    """Read what `date` printed, in any of the locales that were seen; the zone is left out.
+
+    >>> wall_clock("Mon Jul  7 06:43:57 PM EDT 2025"), wall_clock("Mo 30. Okt 10:18:57 CET 2023")
+    (datetime.datetime(2025, 7, 7, 18, 43, 57), datetime.datetime(2023, 10, 30, 10, 18, 57))
+    """
+    clock = re.search(r"(\d{1,2}):(\d\d):(\d\d)(?: ([AP]M))?", date)
+    year = re.search(r"\b(20\d\d)\b", date)
+    if not clock or not year:
+        return None
+    rest = date.replace(clock[0], " ").replace(year[0], " ")
+    day = re.search(r"\b(\d{1,2})\b\.?", rest)
+    months = [re.sub(r"\W", "", word) for word in re.findall(r"[^\W\d_]{3,}\.?", rest)]
+    hour = int(clock[1]) % 12 + 12 * (clock[4] == "PM") if clock[4] else int(clock[1])
+    for month in months:
+        stamp = parse_stamp(f"{month} {day[1] if day else 1} {hour:02d}:{clock[2]}:{clock[3]} host x: y").time
+        if stamp is not None:
+            return datetime.fromtimestamp(stamp, timezone.utc).replace(tzinfo=None, year=int(year[1]))
+    return None
+
+
 def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator[Document]:
-    """Yield one document per section; lines are counted from the start of the whole report."""
+    """Yield one document per section, and per log inside one; lines are counted from the start of the whole report."""
     heading = "head"
     line = 1
     pending = b""
     searched = 0
     ended = False
+    report = _Report()
     for chunk in chunks:
         pending += chunk
         position = 0
@@ -36,19 +82,23 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
             body = pending[position : rule.start()]
             heading = _heading(body) or heading
             ended = ended or _END in body
-            yield _document(name, heading, body, line)
+            if report.taken is None and b"Date: " in body[:2048]:
+                report.read_head(body)
+                if report.taken is not None:
+                    notes.collected_at = report.taken.replace(tzinfo=timezone.utc).timestamp()
+            yield from _documents(name, heading, body, line, report)
             line += body.count(b"\n") + 1
             position = rule.end()
         pending = pending[position:]
         searched = pending.rfind(b"\n") + 1  # a rule that is cut by the chunk begins there at the earliest
         if len(pending) > _MAX_SECTION:
             heading = _heading(pending) or heading
-            yield _document(name, heading, pending[:searched], line)
+            yield _document(name, heading, pending[:searched], line, report)
             line += pending.count(b"\n", 0, searched)
             pending, searched = pending[searched:], 0
     ended = ended or _END in pending
     heading = _heading(pending) or heading
-    yield _document(name, heading, pending, line)
+    yield from _documents(name, heading, pending, line, report)
     if not ended:
         notes.incomplete(f"{name}: the report has no end mark; it breaks off in section {heading!r}")
 
@@ -61,12 +111,108 @@ def _heading(body: bytes) -> str | None:
     return None
 
 
-def _document(name: str, heading: str, body: bytes, line: int) -> Document:
-    boot = _BOOT.search(heading)
+def _documents(name: str, heading: str, body: bytes, line: int, report: _Report) -> Iterator[Document]:
+    """Yield the section, or the logs that it holds under headings of their own, each with its boot."""
+    marks = list(_LOG.finditer(body)) if _SCAN in body[:200] else []
+    if not marks:
+        yield _document(name, heading, body, line, report)
+        return
+    logs = [
+        (mark["name"].decode("utf-8", "replace"), mark.end(), marks[index + 1].start() if index + 1 < len(marks) else len(body))
+        for index, mark in enumerate(marks)
+    ]
+    starts = _boot_starts(logs, body)
+    for log, start, stop in logs:
+        for boot, first, last in _by_boot(log, body, start, stop, starts):
+            part = body[first:last]
+            yield Document(
+                name=f"{name} § {log}",
+                chunks=lambda part=part: (part,),  # type: ignore[misc]
+                first_line=line + body.count(b"\n", 0, first),
+                boot=boot,
+            )
+
+
+def _boot_starts(logs: list[tuple[str, int, int]], body: bytes) -> dict[int, float]:
+    """Return when each boot began whose journal the section holds, in seconds of the year, by the wall clock."""
+    starts: dict[int, float] = {}
+    for log, start, stop in logs:
+        if found := _BOOT.search(log):
+            for raw in body[start:stop].split(b"\n", 8)[:8]:
+                moment = _moment(raw)
+                if moment is not None:
+                    starts[int(found[1])] = moment
+                    break
+    return starts
+
+
+def _moment(raw: bytes) -> float | None:
+    """Return the time of a line in seconds of the year, by the wall clock that it prints."""
+    text = raw[:64].decode("utf-8", "replace")
+    text = re.sub(r"^(\d{4}-\d\d-\d\dT[\d:]{8})(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?", r"\1", text)
+    stamp = parse_stamp(text + " ").time
+    if stamp is None:
+        return None
+    when = datetime.fromtimestamp(stamp, timezone.utc)
+    return (when - when.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0)).total_seconds()
+
+
+def _by_boot(
+    log: str, body: bytes, start: int, stop: int, starts: dict[int, float]
+) -> Iterator[tuple[int, int, int]]:
+    """Cut a log file that spans boots where the journal says that they began; yield (boot, first byte, last byte)."""
+    if found := _BOOT.search(log):
+        yield int(found[1]), start, stop
+        return
+    if 0 not in starts or not log.startswith("/var/log/") or log.endswith("dmesg"):
+        yield (-1 if re.search(r"\.(?:0|1|old)(?:\.gz)?$", log) else 0), start, stop
+        return
+    boots = sorted(starts)
+    position, current, first = start, None, start
+    while position < stop:
+        end = body.find(b"\n", position, stop)
+        end = stop if end < 0 else end + 1
+        moment = _moment(body[position:end])
+        if moment is not None:
+            boot = _boot_at(moment, starts, boots)
+            if current is not None and boot != current:
+                yield current, first, position
+                first = position
+            current = boot
+        position = end
+    yield (0 if current is None else current), first, stop
+
+
+def _boot_at(moment: float, starts: dict[int, float], boots: list[int]) -> int:
+    """Return the boot in which a moment lies: the newest that began before it, else one before all known ones."""
+    half = 366 * 43_200
+    for boot in reversed(boots):
+        behind = moment - starts[boot]
+        if behind < -half:  # the year turned in between
+            behind += 366 * 86_400
+        if -120 <= behind < half:
+            return boot
+    return boots[0] - 1
+
+
+def _document(name: str, heading: str, body: bytes, line: int, report: _Report) -> Document:
+    found = _BOOT.search(heading)
     return Document(
         name=f"{name} § {heading}",
         chunks=lambda: (body,),
         first_line=line,
-        boot=int(boot[1]) if boot else 0,
+        boot=int(found[1]) if found else _age(heading, body, report),
         skipped="base64" if heading.startswith("base64 ") else None,
     )
+
+
+def _age(heading: str, body: bytes, report: _Report) -> int:
+    """Return -1 for logs of an installation or a build that isn't about what runs now."""
+    if heading.endswith("/make.log"):
+        return -1 if report.kernel and f"/{report.kernel}/" not in heading and heading.count("/") > 6 else 0
+    if heading.startswith("/var/log/") and report.taken is not None and (found := _WRITTEN.search(body[:1024])):
+        written = datetime.strptime(found["when"].decode(), "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007  # wall clock, as `taken`
+        return -1 if report.taken - written > _OLD else 0
+    if heading.endswith((".log.old", ".old")):
+        return -1
+    return 0
