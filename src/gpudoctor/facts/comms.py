@@ -8,7 +8,10 @@ from gpudoctor.facts.base import Fact
 
 
 class NcclTest(Fact):
-    """One nccl-tests table. Bandwidths in GB/s, sizes in bytes; `busbw_max` is over the largest sizes measured."""
+    """One nccl-tests table. Bandwidths in GB/s, sizes in bytes; `busbw_max` is over the largest sizes measured.
+
+    `launches` counts the headings that were printed before the first result: above 1, each process runs on its own.
+    """
 
     kind: ClassVar[str] = "nccl_test"
 
@@ -17,16 +20,25 @@ class NcclTest(Fact):
     nodes: int | None = None
     gpus_per_node: int | None = None
     gpu_name: str | None = None
+    rows: int | None = None
+    complete: bool | None = None  # the closing lines were printed
+    launches: int | None = None
+    size_min: int | None = None
     size_max: int | None = None
     busbw_max: float | None = None
     busbw_at_largest: float | None = None
     busbw_average: float | None = None
+    busbw_peak: float | None = None  # best of all sizes
+    size_peak: int | None = None
     wrong: int | None = None
+    wrong_from: int | None = None  # smallest size with wrong values
     out_of_bounds: int | None = None
     flat: bool | None = None  # the same bandwidth at all sizes: one slow path, not latency
+    collapse: bool | None = None  # bandwidth falls to less than half of its peak at larger sizes
     expected_low: float | None = None  # from the expectation model
     expected_high: float | None = None
     expectation: str | None = None  # its reasoning
+    shortfall: bool | None = None  # clearly under expected_low
 
 
 class NcclRank(Fact):
@@ -45,6 +57,28 @@ class NcclRank(Fact):
     interface: str | None = None
     init_complete: bool | None = None
     gpu_name: str | None = None
+    listed: bool | None = None  # in the device list of nccl-tests
+
+
+class NcclProcess(Fact):
+    """What one process of a job said of its library and network, before it knows its rank.
+
+    `era` is the wording of its messages where that differs between releases: ranks of one job word them alike.
+    """
+
+    kind: ClassVar[str] = "nccl_process"
+
+    host: str | None = None
+    pid: int | None = None
+    device: int | None = None
+    version: str | None = None
+    cuda: str | None = None
+    era: str | None = None
+    network: str | None = None
+    interface: str | None = None  # of the bootstrap
+    address: str | None = None
+    nics: int | None = None  # RDMA adapters in use
+    link_layer: str | None = None  # ib, roce
 
 
 class NcclConnection(Fact):
@@ -68,6 +102,34 @@ class NcclWarning(Fact):
     position: str | None = None
     rank: int | None = None
     host: str | None = None
+    device: int | None = None
+
+
+class NcclJob(Fact):
+    """What the ranks of one log have in common or not; lists are joined by commas."""
+
+    kind: ClassVar[str] = "nccl_job"
+
+    versions: str | None = None
+    version_hosts: str | None = None  # host version, host version ...
+    mixed: str | None = None  # how it shows: version, wording
+    hosts: int | None = None
+    host_names: str | None = None
+    ranks: int | None = None
+    network: str | None = None  # the one that the processes chose, if it is one
+    gpu_name: str | None = None
+    fabric_gpus: bool | None = None  # GPUs of a kind that is built into clusters with RDMA
+
+
+class DuplicateGpu(Fact):
+    """Two ranks of one job on one GPU."""
+
+    kind: ClassVar[str] = "duplicate_gpu"
+
+    a: int
+    b: int
+    host: str | None = None
+    pci: str | None = None
 
 
 class CollectiveTimeout(Fact):
@@ -76,8 +138,53 @@ class CollectiveTimeout(Fact):
     kind: ClassVar[str] = "collective_timeout"
 
     rank: int | None = None
+    group: str | None = None  # name of the process group where it is told
     sequence: int | None = None
     operation: str | None = None
     elements: int | None = None
     timeout_ms: int | None = None
     elapsed_ms: int | None = None
+    last_enqueued: int | None = None
+    last_completed: int | None = None
+
+
+class CollectiveSkew(Fact):
+    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch."""
+
+    kind: ClassVar[str] = "collective_skew"
+
+    reason: str
+    ranks: str = ""  # those that are behind, absent or different
+    sequence: int | None = None
+    ahead: int | None = None
+    detail: str = ""
+    snapshots: int | None = None  # how often the same picture was seen
+
+
+class RasGroup(Fact):
+    """A communicator whose ranks stand at different counts, in one answer of NCCL's RAS."""
+
+    kind: ClassVar[str] = "ras_group"
+
+    communicator: str
+    ahead: int
+    behind: int
+    lag: int
+    ranks_behind: int | None = None
+    first_rank: int | None = None
+    host: str | None = None
+
+
+class GidEntry(Fact):
+    """A row of show_gids: version v1 or v2, local for link-local addresses."""
+
+    kind: ClassVar[str] = "gid_entry"
+
+    device: str
+    port: int = 1
+    index: int
+    gid: str
+    version: str | None = None
+    address: str | None = None
+    local: bool | None = None
+    netdev: str | None = None

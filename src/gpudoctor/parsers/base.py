@@ -30,6 +30,7 @@ class Format:
 
     anchors: fixed texts, one of which stands on the format's first line (or, with `back`, up to that many lines below it).
     lines: how many lines a text of this format may have. answers: kinds whose absence is known once it was read whole.
+    fold: equal facts (but for place and time) become one that counts them: for lines that every rank of a job prints.
     """
 
     name: str
@@ -38,3 +39,4 @@ class Format:
     lines: int = 400
     back: int = 0
     answers: tuple[str, ...] = ()
+    fold: bool = False

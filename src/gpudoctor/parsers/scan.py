@@ -20,6 +20,7 @@ _REPEATED = re.compile(rb"message repeated (\d+) times")
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
+_PLACE = {"at", "at_fields", "where", "where_fields", "time", "uptime", "boot", "last_time", "last_where", "count"}
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class _TextScan:
         self.bytes_read = 0
         self._taken: dict[str, int] = {}  # format -> last line that it has read
         self._folded: dict[tuple[object, ...], LogLine] = {}
+        self._equal: dict[tuple[str, int | None, str], Fact] = {}
         self._distinct: dict[str, int] = {}
         self._boot = 0
         self._uptime = 0.0
@@ -244,7 +246,8 @@ class _TextScan:
                     fact.boot = self._boot
                 if fact.time is None:
                     fact.time = stamp.time
-                self.facts.append(fact)
+                if not (format_.fold and self._counted(fact)):
+                    self.facts.append(fact)
         except NotThisFormat:
             return
         except Malformed as error:
@@ -258,6 +261,16 @@ class _TextScan:
         self._taken[format_.name] = max(number, first + last)
         self.formats.append(format_.name)
         self.facts.extend(Probed(what=kind) for kind in format_.answers)
+
+    def _counted(self, fact: Fact) -> bool:
+        """Tell whether an equal fact is known already, and count this one there."""
+        said = (fact.kind, fact.boot, fact.model_dump_json(exclude=_PLACE, exclude_none=True))
+        known = self._equal.setdefault(said, fact)
+        if known is fact:
+            return False
+        known.count += fact.count
+        known.last_time, known.last_where = fact.time or known.last_time, fact.where
+        return True
 
     def _where(self, lines: list[str], first: int, at: int) -> Where:
         shown = lines[at].strip()[:MAX_TEXT] if at < len(lines) else ""

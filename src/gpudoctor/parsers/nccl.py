@@ -1,0 +1,308 @@
+"""NCCL debug logs, RAS answers, and what torch.distributed says when a collective does not end.
+
+Every line is read on its own and equal facts are folded, so that the logs of a thousand ranks stay small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning, RasGroup
+from gpudoctor.parsers.base import Format, NotThisFormat, Parser
+
+# Launchers put their own prefix before it; old releases and cut lines lack host and pid.
+_HEAD = re.compile(r"(?P<host>[\w.-]*):(?P<pid>\d{1,8}):\d{1,8} \[(?P<device>\d{1,3})\]")
+_INIT = re.compile(
+    r"\brank (?P<rank>\d{1,6}) nranks (?P<ranks>\d{1,6})"
+    r"(?: cudaDev (?P<device>\d+))?(?: nvmlDev (?P<nvml>-?\d+))?(?: busId (?P<bus>[0-9a-fA-F]+))?"
+    r"(?P<rest>.{0,80})"
+)
+_VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\.\d+)?(?:\+cuda(?P<cuda>\d+\.\d+))?")
+_NETWORK = re.compile(r"Using network (?P<network>[^\r\n]{1,40})")
+_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?(?P<interface>[^\s:]+):(?P<address>[^\s<]+)<")
+_ADAPTER = re.compile(r"\[\d+\](?:\{\d+\} )?[\w.+-]+:\d+/(?P<layer>IB|RoCE)")
+_CHANNEL = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<a>\d+)\[[0-9a-fA-F]+\] -> (?P<b>\d+)\[[0-9a-fA-F]+\]"
+    r"(?: \[(?:send|receive)\])? via (?P<via>[\w./()+ -]{2,60})"
+)
+_WARN = re.compile(r"(?:(?P<position>[\w./+-]+\.\w+:\d+) )?(?:\([^()]{1,80}\) )?NCCL WARN (?P<message>.*)")
+
+# How the message about the optional network plugin reads in the releases; ranks of one release word it alike.
+_ERAS = (
+    ("up to 2.15", re.compile(r"NET/Plugin : No plugin found \(libnccl-net\.so\)")),
+    ("2.16 to 2.18", re.compile(r"NET/Plugin : (?:Plugin load \(libnccl-net\.so\) returned|No plugin found, using)")),
+    ("2.19 to 2.20", re.compile(r"NET/Plugin : dlerror=")),
+    ("2.21 or newer", re.compile(r"NET/Plugin: Could not find: ")),
+)
+
+
+def _line(text: str) -> str:
+    return text.partition("\n")[0][:4000]
+
+
+def _head(line: str) -> tuple[str | None, int | None, int | None]:
+    found = _HEAD.search(line)
+    if not found:
+        return None, None, None
+    return found["host"] or None, int(found["pid"]), int(found["device"])
+
+
+def bus_address(bus: str) -> str | None:
+    """Return the PCI address that NCCL writes as one hexadecimal number.
+
+    >>> bus_address("1b000"), bus_address("100000"), bus_address("40")
+    ('0000:1b:00.0', '0001:00:00.0', '0000:00:04.0')
+    """
+    number = int(bus, 16)
+    if number >= 1 << 36:
+        return None
+    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"
+
+
+def communicator(text: str) -> Iterator[Fact]:
+    """A line of a communicator that begins or has ended its initialisation.
+
+    >>> line = "n1:30:31 [0] NCCL INFO comm 0x5 rank 3 nranks 8 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x2 - Init START"
+    >>> fact = next(communicator(line))
+    >>> fact.host, fact.rank, fact.ranks, fact.pci, fact.init_complete
+    ('n1', 3, 8, '0000:1b:00.0', False)
+    """
+    line = _line(text)
+    found = _INIT.search(line)
+    if not found:
+        raise NotThisFormat
+    rest = found["rest"]
+    complete = "COMPLETE" in rest and "Init" in rest
+    if not complete and "START" not in rest:
+        raise NotThisFormat
+    host, pid, device = _head(line)
+    pci = bus_address(found["bus"]) if found["bus"] else None
+    yield NcclRank(
+        rank=int(found["rank"]),
+        ranks=int(found["ranks"]),
+        host=host,
+        pid=pid,
+        device=int(found["device"]) if found["device"] else device,
+        pci=pci,
+        init_complete=complete,
+    )
+
+
+def version(text: str) -> Iterator[Fact]:
+    """The version that a process (or, in old releases, rank 0 alone) prints.
+
+    >>> fact = next(version("node01:21488:21488 [0] NCCL INFO NCCL version 2.22.3+cuda12.4"))
+    >>> fact.host, fact.version, fact.cuda
+    ('node01', '2.22.3', '12.4')
+    """
+    line = _line(text)
+    found = _VERSION.search(line)
+    if not found:
+        raise NotThisFormat
+    host, pid, device = _head(line)
+    yield NcclProcess(host=host, pid=pid, device=device, version=found["version"], cuda=found["cuda"])
+
+
+def network(text: str) -> Iterator[Fact]:
+    """Which interface and network a process chose.
+
+    >>> sample = "n1:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:192.0.2.1<0>"
+    >>> fact = next(network(sample))
+    >>> fact.nics, fact.link_layer
+    (2, 'roce')
+    >>> next(network("n1:1:2 [0] NCCL INFO Bootstrap: Using eth0:192.0.2.1<0>")).interface
+    'eth0'
+    """
+    line = _line(text)
+    host, pid, device = _head(line)
+    if found := _NETWORK.search(line):
+        yield NcclProcess(host=host, pid=pid, device=device, network=found["network"].strip())
+    elif found := _BOOTSTRAP.search(line):
+        yield NcclProcess(
+            host=host, pid=pid, device=device, interface=found["interface"], address=found["address"]
+        )
+    elif "NET/IB" in line:
+        layers = _ADAPTER.findall(line)
+        if not layers:
+            raise NotThisFormat
+        yield NcclProcess(
+            host=host, pid=pid, device=device, nics=len(layers), link_layer="roce" if "RoCE" in layers else "ib"
+        )
+    else:
+        raise NotThisFormat
+
+
+def plugin_wording(text: str) -> Iterator[Fact]:
+    """The message about the optional plugin: harmless by itself, but its wording tells the release.
+
+    >>> next(plugin_wording("n2:9:9 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal")).era
+    '2.21 or newer'
+    """
+    line = _line(text)
+    era = next((name for name, pattern in _ERAS if pattern.search(line)), None)
+    if era is None:
+        raise NotThisFormat
+    host, pid, device = _head(line)
+    yield NcclProcess(host=host, pid=pid, device=device, era=era)
+
+
+def connection(text: str) -> Iterator[Fact]:
+    """How two ranks reach each other, from the first channel's lines.
+
+    >>> fact = next(connection("n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/2/GDRDMA"))
+    >>> fact.a, fact.b, fact.via, fact.gdr
+    (0, 8, 'NET/IB', True)
+    >>> next(connection("n1:1:2 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[1c000] via SHM/direct/direct")).via
+    'SHM'
+    """
+    found = _CHANNEL.search(_line(text))
+    if not found:
+        raise NotThisFormat
+    parts = found["via"].strip().split("/")
+    via = "/".join(parts[:2]) if parts[0] == "NET" else parts[0]
+    yield NcclConnection(
+        a=int(found["a"]), b=int(found["b"]), via=via, gdr="GDRDMA" in parts if parts[0] == "NET" else None
+    )
+
+
+def warning(text: str) -> Iterator[Fact]:
+    """A warning with the place in the source where it was raised.
+
+    >>> fact = next(warning("n1:1:2 [3] misc/socket.cc:480 NCCL WARN Connect to 192.0.2.1<38007> failed"))
+    >>> fact.position, fact.message, fact.device
+    ('misc/socket.cc:480', 'Connect to 192.0.2.1<38007> failed', 3)
+    """
+    line = _line(text)
+    found = _WARN.search(line)
+    if not found:
+        raise NotThisFormat
+    host, _, device = _head(line)
+    yield NcclWarning(message=found["message"].strip()[:300], position=found["position"], host=host, device=device)
+
+
+_WORK = re.compile(r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) ran for (?P<elapsed>\d+) milliseconds")
+_ITEM = re.compile(r"(?P<name>SeqNum|OpType|NumelIn|TensorShape|Timeout\(ms\))=(?P<value>\[[^\]]*\]|[^,()]+)")
+_RANK = re.compile(r"(?i)\brank ?(?P<rank>\d{1,6})\]")
+_GROUP = re.compile(r"\[PG (?:ID )?(?P<group>[^\]]{0,60}?),? ?Rank (?P<rank>\d+)\]")
+_PROGRESS = re.compile(r"last enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)")
+
+
+def _elements(text: str | None) -> int | None:
+    """Number of elements, also from a shape such as [1024, 8]; long shapes are cut by nobody, but stay bounded."""
+    if text is None:
+        return None
+    numbers = re.findall(r"\d{1,15}", text)[:8]
+    total = 1
+    for number in numbers:
+        total *= int(number)
+    return total if numbers else None
+
+
+def watchdog(text: str) -> Iterator[Fact]:
+    """A collective that the watchdog of torch.distributed gave up on, in all its wordings.
+
+    >>> line = ("[rank3]:[E ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation timeout: "
+    ...         "WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) "
+    ...         "ran for 600060 milliseconds before timing out.")
+    >>> fact = next(watchdog(line))
+    >>> fact.rank, fact.sequence, fact.operation, fact.elements, fact.timeout_ms
+    (3, 1580, 'ALLREDUCE', 64, 600000)
+    """
+    line = _line(text)
+    work, progress = _WORK.search(line), _PROGRESS.search(line)
+    if not work and not progress:
+        raise NotThisFormat
+    group = _GROUP.search(line)
+    # A launcher's prefix names the same rank as the message; the message's own comes last.
+    ranks = [found["rank"] for found in _RANK.finditer(line[: work.start() if work else None])]
+    rank = int(group["rank"]) if group else int(ranks[-1]) if ranks else None
+    name = group["group"].strip() or None if group else None
+    if work:
+        items = {found["name"]: found["value"] for found in _ITEM.finditer(work["inside"])}
+        yield CollectiveTimeout(
+            rank=rank,
+            group=name,
+            sequence=int(items["SeqNum"]) if items.get("SeqNum", "").isdigit() else None,
+            operation=items.get("OpType"),
+            elements=_elements(items.get("NumelIn") or items.get("TensorShape")),
+            timeout_ms=int(items["Timeout(ms)"]) if items.get("Timeout(ms)", "").isdigit() else None,
+            elapsed_ms=int(work["elapsed"]),
+        )
+    elif progress:
+        yield CollectiveTimeout(
+            rank=rank,
+            group=name,
+            last_enqueued=int(progress["enqueued"]),
+            last_completed=int(progress["completed"]),
+        )
+
+
+_RAS_HEAD = re.compile(r"^\s*#\d+-\d+ \((?P<comm>[0-9a-fA-F]+)\) (?P<status>\w+)")
+_RAS_COUNT = re.compile(
+    r"^\s*(?P<number>\d+) ranks? (?:have|has) launched up to (?:operation|collective) (?P<count>\d+)"
+    r"|^\s*(?P<none>\d+) ranks? (?:have|has) not launched any"
+)
+_RAS_RANK = re.compile(r"^\s*Rank (?P<rank>\d+) -- GPU .{1,60}? on node (?P<host>\S+)")
+
+
+def ras(text: str) -> Iterator[Fact]:
+    """The part of an answer of NCCL's RAS that says that ranks of a communicator stand at different operations.
+
+    >>> sample = '''#0-0 (27a079b828ff1a75) MISMATCH
+    ...   Communicator ranks have different collective operation counts
+    ...   26 ranks have launched up to operation 6650
+    ...   6 ranks have launched up to operation 6649
+    ...   Rank 4 -- GPU 4 managed by process 483076 on node 192.0.2.10'''
+    >>> fact = next(ras(sample))
+    >>> fact.lag, fact.ranks_behind, fact.first_rank
+    (1, 6, 4)
+    """
+    lines = text.split("\n")
+    head = _RAS_HEAD.match(lines[0])
+    if not head:
+        raise NotThisFormat
+    counts: list[tuple[int, int]] = []
+    first: tuple[int, str] | None = None
+    last = 0
+    for number, line in enumerate(lines[1:], start=1):
+        if _RAS_HEAD.match(line):
+            break
+        if found := _RAS_COUNT.match(line):
+            counts.append((int(found["count"] or 0), int(found["number"] or found["none"])))
+            last = number
+        elif counts and first is None and (found := _RAS_RANK.match(line)):
+            first = (int(found["rank"]), found["host"])
+            last = number
+    if len(counts) < 2:
+        raise NotThisFormat
+    ahead, behind = max(counts)[0], min(counts)[0]
+    yield RasGroup(
+        at=last,
+        communicator=head["comm"],
+        ahead=ahead,
+        behind=behind,
+        lag=ahead - behind,
+        ranks_behind=sum(number for count, number in counts if count < ahead),
+        first_rank=first[0] if first else None,
+        host=first[1] if first else None,
+    )
+
+
+def _single(name: str, anchors: tuple[str, ...], parse: Parser) -> Format:
+    return Format(name, anchors, parse, lines=1, fold=True)
+
+
+FORMATS = (
+    _single("NCCL communicator", ("- Init START", "Init COMPLETE"), communicator),
+    _single("NCCL version", ("NCCL version ",), version),
+    _single(
+        "NCCL network", ("Using network ", "NET/IB : Using [", "NET/IB: Using [", "Bootstrap : Using", "Bootstrap: Using"), network
+    ),
+    _single("NCCL plugin", ("NET/Plugin : No plugin", "NET/Plugin : Plugin load", "NET/Plugin : dlerror", "NET/Plugin: Could not find"), plugin_wording),
+    _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection),
+    _single("NCCL warning", ("NCCL WARN ",), warning),
+    _single("torch.distributed watchdog", ("milliseconds before timing out", "last enqueued NCCL work"), watchdog),
+    Format("NCCL RAS", (") MISMATCH",), ras, lines=60),
+)

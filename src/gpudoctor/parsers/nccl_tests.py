@@ -1,0 +1,304 @@
+"""Tables of nccl-tests: all versions, with launchers' prefixes, cut, without heading, and the JSON report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpudoctor.facts.base import Fact
+from gpudoctor.facts.comms import NcclRank, NcclTest
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.template import pci_address
+
+# Prefixes of mpirun --tag-output, srun -l, kubectl logs --prefix; some stand in the middle of a line.
+_PREFIX = re.compile(r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err|diag)>:?)?(?=[\s#:\d])|^\s*\d{1,4}: (?=\s*[#\d])|^\[[\w./-]{1,120}\] ?(?=[#\s])")
+_STATEMENT = re.compile(r"(?P<name>[a-z_]+_perf)(?:_mpi)?\b")
+_HEADING = re.compile(r"nThread\s+(?P<threads>\d+)\s+nGpus\s+(?P<gpus>\d+)\s+minBytes\s+(?P<low>\d+)\s+maxBytes\s+(?P<high>\d+)")
+_DEVICE = re.compile(
+    r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+(?P<pid>\d+)\s+)?on\s+(?P<host>\S+)\s+device\s+(?P<device>\d+)"
+    r"\s+\[(?P<bus>[0-9a-fA-Fx:.]+)\]\s*(?P<name>[^\r\n]*)"
+)
+_ROW = re.compile(
+    r"(?:^|[\s|>:\]])(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>u?int\d+|u?char|float|double|half|bfloat16|f8e\w+|fp8\w*)"
+    r"(?:\s+(?P<op>sum|prod|max|min|avg|mulsum|none|all))?(?:\s+(?P<root>-?\d+)(?=\s))?(?P<numbers>(?:\s+[-+\w./]+){3,14})\s*$"
+)
+_TITLES = re.compile(r"#\s+size\s+count\b.*\balgbw\b")
+_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(?P<number>[\d.]+)")
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+
+FLAT_SPREAD = 1.15  # largest to smallest bandwidth of a curve without a ramp
+
+
+@dataclass
+class _Row:
+    at: int
+    size: int
+    busbw: float
+    wrong: int | None
+
+
+@dataclass
+class _Table:
+    collective: str | None = None
+    devices: list[NcclRank] = field(default_factory=list)
+    rows: list[_Row] = field(default_factory=list)
+    launches: int = 0
+    titles: int = 0
+    gpus: int | None = None
+    bounds: int | None = None
+    failed: bool = False
+    average: float | None = None
+    at: int = 0
+    last: int = 0
+
+
+def table(text: str) -> Iterator[Fact]:
+    """One run of an nccl-tests program: the devices, then the table.
+
+    >>> sample = '''# nThread 1 nGpus 2 minBytes 8388608 maxBytes 33554432 step: 2(factor) warmup iters: 5 iters: 20
+    ... # Using devices
+    ... #  Rank  0 Group  0 Pid   1849 on  gpu-17 device  0 [0x07] NVIDIA A100-SXM4-80GB
+    ... #  Rank  1 Group  0 Pid   1849 on  gpu-17 device  1 [0x0b] NVIDIA A100-SXM4-80GB
+    ... #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+    ... #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
+    ...      8388608       2097152     float     sum      -1    118.1   71.03   71.03      0    117.9   71.15   71.15      0
+    ...     33554432       8388608     float     sum      -1    230.4  145.64  145.64      0    231.0  145.26  145.26      0
+    ... # Out of bounds values : 0 OK
+    ... # Avg bus bandwidth    : 108.27'''
+    >>> *ranks, run = table(sample)
+    >>> len(ranks), run.busbw_at_largest, run.busbw_average, run.wrong, run.nodes, run.gpu_name
+    (2, 145.64, 108.27, 0, 1, 'NVIDIA A100-SXM4-80GB')
+    """
+    run = _Table()
+    for number, raw in enumerate(text.split("\n")):
+        line = _PREFIX.sub("", raw[:600]) if "[" in raw or ": " in raw[:8] else raw[:600]
+        if run.rows and (_HEADING.search(line) or (_titled(line) and run.average is not None)):
+            break
+        if not _take(run, line, number):
+            continue
+        run.last = number
+        if run.average is not None:
+            break
+    if not run.rows and not run.titles and not run.devices:
+        raise NotThisFormat
+    yield from run.devices
+    if run.rows or run.titles:
+        yield _judged(run)
+
+
+def _titled(line: str) -> bool:
+    return _TITLES.search(line) is not None
+
+
+def _take(run: _Table, line: str, number: int) -> bool:
+    if found := _ROW.search(line):
+        row = _row(found, number)
+        if row is None:
+            return False
+        run.rows.append(row)
+        return True
+    if not run.collective and (found := _STATEMENT.search(line)):
+        run.collective = found["name"].removesuffix("_perf")
+    if found := _DEVICE.search(line):
+        run.devices.append(_device(found, number))
+    elif found := _HEADING.search(line):
+        run.launches += 1
+        run.gpus = int(found["gpus"]) * int(found["threads"])
+    elif _titled(line):
+        run.titles += 1
+        run.at = number
+    elif found := _BOUNDS.search(line):
+        run.bounds, run.failed = int(found["number"]), found["verdict"] == "FAILED"
+    elif found := _AVERAGE.search(line):
+        run.average = float(found["number"])
+    else:
+        return False
+    return True
+
+
+def _row(found: re.Match[str], number: int) -> _Row | None:
+    """Columns are time, algbw, busbw, wrong; once out of place, once in place; extra columns follow."""
+    words = found["numbers"].split()
+    if found["op"] is None and found["root"] is not None and len(words) % 4 == 3:
+        words = [found["root"], *words]  # an old table without root: what looked like it is the time
+    columns = [_value(word) for word in words]
+    best: float | None = None
+    wrong: int | None = None
+    for start in (0, 4):
+        part = columns[start : start + 4]
+        if len(part) < 3 or part[2] is None:
+            continue
+        best = part[2] if best is None else max(best, part[2])
+        if len(part) > 3 and part[3] is not None:
+            # Old tables print the largest error there, such as 4e-07; a count is a whole number.
+            errors = int(part[3]) if part[3] >= 1 else 0
+            wrong = errors + (wrong or 0)
+    return None if best is None else _Row(number, int(found["size"]), best, wrong)
+
+
+def _value(word: str) -> float | None:
+    return float(word) if _NUMBER.match(word) else None
+
+
+def _device(found: re.Match[str], number: int) -> NcclRank:
+    bus = found["bus"]
+    pci = None
+    if ":" in bus:
+        try:
+            pci = pci_address(bus)
+        except ValueError:
+            pci = None
+    return NcclRank(
+        at=number,
+        rank=int(found["rank"]),
+        host=found["host"],
+        pid=int(found["pid"]) if found["pid"] else None,
+        device=int(found["device"]),
+        pci=pci or bus.lower(),
+        gpu_name=found["name"].strip() or None,
+        listed=True,
+    )
+
+
+def _judged(run: _Table) -> NcclTest:
+    rows = run.rows
+    ranks = max((rank.rank for rank in run.devices), default=-1) + 1 or None
+    hosts = {rank.host for rank in run.devices}
+    whole = ranks is not None and len({rank.rank for rank in run.devices}) == ranks
+    fact = NcclTest(
+        at=run.at,
+        collective=run.collective,
+        ranks=ranks if ranks is not None else run.gpus,
+        nodes=len(hosts) if whole else None,
+        gpus_per_node=len(run.devices) // len(hosts) if whole and hosts else None,
+        gpu_name=run.devices[-1].gpu_name if run.devices else None,
+        rows=len(rows),
+        complete=run.average is not None or run.bounds is not None,
+        launches=run.launches or None,
+        busbw_average=run.average,
+        out_of_bounds=run.bounds,
+    )
+    if not run.devices and run.launches == 0:
+        fact.ranks = None
+    if rows:
+        _curve(fact, rows)
+    if run.failed and not fact.wrong:
+        fact.wrong = run.bounds
+    return fact
+
+
+def _curve(fact: NcclTest, rows: list[_Row]) -> None:
+    largest = max(rows, key=lambda row: row.size)
+    peak = max(rows, key=lambda row: row.busbw)
+    fact.at = largest.at
+    fact.size_min, fact.size_max = min(row.size for row in rows), largest.size
+    fact.busbw_at_largest, fact.busbw_peak, fact.size_peak = largest.busbw, peak.busbw, peak.size
+    # The largest sizes are the plateau; a sweep's mean, or its small sizes, say nothing about the links.
+    plateau = [row.busbw for row in rows if row.size * 4 >= largest.size]
+    fact.busbw_max = max(plateau)
+    counted = [row for row in rows if row.wrong is not None]
+    if counted:
+        fact.wrong = sum(row.wrong or 0 for row in counted)
+        bad = [row for row in counted if row.wrong]
+        if bad:
+            fact.wrong_from = min(row.size for row in bad)
+            fact.at = bad[0].at
+    if len(rows) >= 3:
+        low = min(row.busbw for row in rows)
+        fact.flat = low > 0 and peak.busbw / low < FLAT_SPREAD
+        larger = [row.busbw for row in rows if row.size > peak.size]
+        fact.collapse = len(larger) >= 2 and max(larger) < peak.busbw / 2 and peak.busbw > 1
+    elif len(rows) == 2:
+        fact.flat = False
+
+
+def report(text: str) -> Iterator[Fact]:
+    """The report that `-J FILE` writes.
+
+    >>> sample = '''{"version": 1, "args": ["./build/all_gather_perf"], "nccl_version": 22703,
+    ... "config": {"nthreads": 1, "ngpus": 1}, "devices": [{"rank": 0, "group": 0, "pid": 7, "hostname": "n1", "device": 0,
+    ... "device_hex": "0x1b", "device_info": "NVIDIA H100 80GB HBM3"}], "results": [{"size": 1073741824, "count": 1,
+    ... "type": "float", "redop": "none", "root": "-1", "out_of_place": {"time": 1.0, "alg_bw": 300.0, "bus_bw": 281.2,
+    ... "nwrong": 0}, "in_place": {"time": 1.0, "alg_bw": 300.0, "bus_bw": 283.0, "nwrong": 0}}],
+    ... "out_of_bounds": {"count": 0, "okay": true}, "average_bus_bandwidth": {"bandwidth": 281.9}}'''
+    >>> *_, run = report(sample)
+    >>> run.collective, run.busbw_at_largest, run.gpu_name
+    ('all_gather', 283.0, 'NVIDIA H100 80GB HBM3')
+    """
+    start = text.find("{")
+    if start < 0 or text[:start].strip():
+        raise NotThisFormat
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text, start)
+    except ValueError as error:
+        if '"average_bus_bandwidth"' in text or '"out_of_place"' in text:
+            raise Malformed(f"the JSON report of nccl-tests breaks off ({error})") from None
+        raise NotThisFormat from None
+    if not isinstance(data, dict) or not isinstance(data.get("results"), list):
+        raise NotThisFormat
+    run = _Table(launches=1)
+    for entry in _records(data.get("devices")):
+        name = entry.get("device_info")
+        run.devices.append(
+            NcclRank(
+                rank=_integer(entry.get("rank")) or 0,
+                host=str(entry["hostname"]) if entry.get("hostname") else None,
+                pid=_integer(entry.get("pid")),
+                device=_integer(entry.get("device")),
+                pci=str(entry["device_hex"]).lower() if entry.get("device_hex") else None,
+                gpu_name=str(name).strip() if name else None,
+                listed=True,
+            )
+        )
+    for entry in _records(data["results"]):
+        sides = [side for side in (entry.get("out_of_place"), entry.get("in_place")) if isinstance(side, dict)]
+        speeds = [float(side["bus_bw"]) for side in sides if isinstance(side.get("bus_bw"), (int, float))]
+        wrongs = [int(side["nwrong"]) for side in sides if isinstance(side.get("nwrong"), (int, float))]
+        size = _integer(entry.get("size"))
+        if speeds and size is not None:
+            run.rows.append(_Row(0, size, max(speeds), sum(wrongs) if wrongs else None))
+    if not run.rows:
+        raise NotThisFormat
+    statement = _STATEMENT.search(" ".join(str(word) for word in data.get("args") or []))
+    run.collective = statement["name"].removesuffix("_perf") if statement else None
+    average, bounds = data.get("average_bus_bandwidth"), data.get("out_of_bounds")
+    run.average = average.get("bandwidth") if isinstance(average, dict) else None
+    run.bounds = _integer(bounds.get("count")) if isinstance(bounds, dict) else None
+    yield from run.devices
+    yield _judged(run)
+
+
+def _records(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, (int, float)) else None
+
+
+FORMATS = (
+    Format(
+        "nccl-tests",
+        (
+            "_perf -b",
+            "Collective test starting",
+            "# nThread ",
+            "#   Rank ",
+            "#  Rank ",
+            "algbw   busbw",
+            "float     sum",
+            "half     sum",
+            "bfloat16     sum",
+            "float    none",
+            "int8     sum",
+        ),
+        table,
+        lines=2200,
+        answers=("nccl_test",),
+    ),
+    Format("nccl-tests report", ('"nccl_version":', '"average_bus_bandwidth"'), report, lines=20_000, back=400),
+)
