@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gpudoctor.combiners.driver import settle_modules
+from gpudoctor.combiners.comms import comms
 from gpudoctor.combiners.identity import name_gpus
 from gpudoctor.combiners.products import gpu_products
 from gpudoctor.combiners.memory import explain_memory
@@ -13,7 +14,7 @@ from gpudoctor.facts.store import FactStore
 
 Combiner = Callable[[FactStore], Iterable[Fact]]
 # In this order: names first, so that the others can join facts by GPU.
-COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, explain_memory)
+COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, explain_memory, comms)
 
 
 def combine(facts: Iterable[Fact], failures: list[str]) -> FactStore:
