@@ -32,6 +32,7 @@ def explain_memory(store: FactStore) -> Iterable[Fact]:
         _join_processes(oom, _of(store, "gpu_process", GpuProcess), smi)
         oom.shortage = judge(oom)
         oom.account = account(oom)
+    _shares(_of(store, "host_memory", HostMemory), smi)
     _settle_scopes(_of(store, "host_oom_kill", HostOomKill))
     yield from _orphans(store, smi)
     yield from _series(smi, _of(store, "gpu_memory_use", GpuMemoryUse))
@@ -216,6 +217,17 @@ def _series(gpus: list[Gpu], logged: list[GpuMemoryUse]) -> Iterator[GpuMemoryUs
             result = growth([value for part in parts for value in (part.first, part.last)])
             if result["growing"]:
                 yield GpuMemoryUse(label=label, where=parts[-1].where, **result)
+
+
+def _shares(memory: list[HostMemory], gpus: list[Gpu]) -> None:
+    for fact in memory:
+        if fact.total and fact.available is not None:
+            fact.available_share = round(fact.available / fact.total, 4)
+        if fact.swap_total and fact.swap_used is not None:
+            fact.swap_share = round(fact.swap_used / fact.swap_total, 4)
+    for gpu in gpus:
+        if gpu.bar1_total and gpu.bar1_used is not None:
+            gpu.bar1_share = round(gpu.bar1_used / gpu.bar1_total, 4)
 
 
 def _host_ratio(memory: list[HostMemory], gpus: list[Gpu]) -> Iterator[HostRatio]:

@@ -33,6 +33,7 @@ class Gpu(Fact):
     memory_reserved: float | None = None
     bar1_total: float | None = None
     bar1_used: float | None = None
+    bar1_share: float | None = None  # bar1_used / bar1_total
     # activity
     utilization: float | None = None
     memory_utilization: float | None = None

@@ -80,6 +80,8 @@ class HostMemory(Fact):
     swap_used: float | None = None
     cma_total: float | None = None
     huge_pages: int | None = None
+    available_share: float | None = None  # available / total
+    swap_share: float | None = None  # swap_used / swap_total
 
 
 class Pressure(Fact):
