@@ -78,7 +78,9 @@ def inside_node(name: str | None, ranks: int, links: int | None = None) -> Expec
         return None
     row = _row(name)
     if row and row["kind"] == "bridge":
-        return Expectation(row["low"], row["ring"], f"{name}: PCIe between the cards, NVLink bridges only within a pair")
+        return Expectation(
+            row["low"], row["ring"], f"{name}: PCIe between the cards, NVLink bridges only within a pair"
+        )
     if row and ranks >= row.get("min_ranks", 2):
         high = float(row.get("nvls", row["ring"]))
         return Expectation(float(row["low"]), high, f"{name}: healthy nodes reach about {row['ring']} GB/s over NVLink")
@@ -86,7 +88,9 @@ def inside_node(name: str | None, ranks: int, links: int | None = None) -> Expec
         return None
     if links:
         each = 25.0 * links
-        return Expectation(0.4 * each, 0.8 * each, f"all pairs are joined by {links} NVLinks ({each:.0f} GB/s each way)")
+        return Expectation(
+            0.4 * each, 0.8 * each, f"all pairs are joined by {links} NVLinks ({each:.0f} GB/s each way)"
+        )
     pcie = _pcie(name) if name else None
     if pcie is None:
         return None

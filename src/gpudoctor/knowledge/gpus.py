@@ -187,12 +187,16 @@ def by_name(name: str) -> Product | None:
     '8.9'
     >>> by_name("T4").name
     'Tesla T4'
+    >>> by_name("H100") is None  # several products: see by_family
+    True
     """
     exact = next((item for item in every() if item.name == name.strip()), None)
     if exact is not None:
         return exact
     found = _by_fold().get(fold(name), ())
-    return found[0] if len(found) == 1 else None
+    if len(found) != 1 or (found[0].kind == "datacenter" and found[0].unverified and len(by_family(name)) > 1):
+        return None
+    return found[0]
 
 
 def by_family(name: str) -> tuple[Product, ...]:

@@ -22,7 +22,9 @@ _NVLINK5 = re.compile(
     r"(?P<unit>[A-Z][A-Z0-9_]{2,30}) (?P<severity>Fatal|Nonfatal|Non-fatal)? ?(?P<cross>XC[01])? ?(?P<injected>i\d)? ?"
     r"Link (?P<link>-?\d{1,3}) \((?P<words>0x[0-9a-fA-F]{1,8}(?: 0x[0-9a-fA-F]{1,8}){1,7})\)"
 )
-_NVLINK4 = re.compile(r"(?:link|Link) (?P<link>\d{1,2})\W.{0,20}?\(?(?P<words>0x[0-9a-fA-F]{1,8}(?:[ ,]+0x[0-9a-fA-F]{1,8}){5,7})")
+_NVLINK4 = re.compile(
+    r"(?:link|Link) (?P<link>\d{1,2})\W.{0,20}?\(?(?P<words>0x[0-9a-fA-F]{1,8}(?:[ ,]+0x[0-9a-fA-F]{1,8}){5,7})"
+)
 _PROMOTED_V2 = 1 << 7
 _PROMOTED_V1 = 1 << 9
 
@@ -231,9 +233,7 @@ def by_symbol(symbol: str) -> Xid | None:
 def recoveries() -> tuple[Recovery, ...]:
     """All recovery actions that the driver knows."""
     return tuple(
-        Recovery(
-            row["value"], row["name"], row["log_text"], row["text"], row["severity"], ladder(words(row, "fix"))
-        )
+        Recovery(row["value"], row["name"], row["log_text"], row["text"], row["severity"], ladder(words(row, "fix")))
         for row in table("recovery_actions").rows
     )
 
@@ -435,18 +435,28 @@ def _words4(match: re.Match[str]) -> list[tuple[str, str]]:
 
 
 _DETAILS: tuple[tuple[tuple[int, ...], re.Pattern[str], Decoder], ...] = (
-    ((13,), re.compile(r"Exception on \(GPC (\d+), TPC (\d+), SM (\d+)\): ([\w ]{1,60})"), _groups("GPC", "TPC", "SM", "error")),
+    (
+        (13,),
+        re.compile(r"Exception on \(GPC (\d+), TPC (\d+), SM (\d+)\): ([\w ]{1,60})"),
+        _groups("GPC", "TPC", "SM", "error"),
+    ),
     ((13,), re.compile(r"ESR (0x[0-9a-f]+)=(0x[0-9a-f]+)"), _groups("register", "value")),
     ((31,), re.compile(r"ENGINE (\w+)"), _groups("engine")),
     ((31,), re.compile(r"faulted @ (0x[0-9a-f_]+)"), _groups("address")),
     ((31,), re.compile(r"Fault is of type (\w+)(?: ACCESS_TYPE_(\w+))?"), _groups("fault", "access")),
     ((13, 31, 43, 45, 94, 95), re.compile(r"Ch(?:ID)? ([0-9a-f]{4,8})"), _groups("channel")),
-    ((94, 95), re.compile(r"((?:Unc|C)ontained): ([\w ]+) \((0x[0-9a-f]+)\)(?:\. RST: (\w+), D-RST: (\w+))?"),
-     _groups("containment", "unit", "unit code", "reset needed", "drain and reset needed")),
+    (
+        (94, 95),
+        re.compile(r"((?:Unc|C)ontained): ([\w ]+) \((0x[0-9a-f]+)\)(?:\. RST: (\w+), D-RST: (\w+))?"),
+        _groups("containment", "unit", "unit code", "reset needed", "drain and reset needed"),
+    ),
     ((48, 63, 64, 171, 172), re.compile(r"physAddr:? ?(0x[0-9a-f]+)"), _groups("physical address")),
     ((48, 63, 64, 171), re.compile(r"partition (\d+), subpartition (\d+)"), _groups("partition", "subpartition")),
-    ((119,), re.compile(r"after (\d+)s of waiting for RPC response from GPU(\d+) GSP! Expected function (\d+) \((\w+)\)"),
-     _groups("seconds", "GPU number", "function", "function name")),
+    (
+        (119,),
+        re.compile(r"after (\d+)s of waiting for RPC response from GPU(\d+) GSP! Expected function (\d+) \((\w+)\)"),
+        _groups("seconds", "GPU number", "function", "function name"),
+    ),
     ((140,), re.compile(r"DRAM:(\d+), LTC:(\d+), MMU:(\d+), PCIE:(\d+)"), _groups("DRAM", "LTC", "MMU", "PCIE")),
     ((154,), re.compile(r"changed from (0x\d+) \(([\w ]+)\) to (0x\d+) \(([\w ]+)\)"), _recovery),
     ((74,), _NVLINK4, _words4),
