@@ -178,6 +178,23 @@ class NvlinkLink(Fact):
     remote_pci: str | None = None
 
 
+class NvlinkState(Fact):
+    """The NVLinks of one GPU, counted. `others_active`: other GPUs of the node have active links; `module`: an SXM board."""
+
+    kind: ClassVar[str] = "nvlink_state"
+
+    active: int = 0
+    inactive: int = 0
+    others_active: bool = False
+    module: bool | None = None
+    gpus: int | None = None
+    missing: bool = False  # links are down that this node shows to be wired
+    errors: int | None = None  # the worst error counter of a link
+    replays: int | None = None
+    recoveries: int | None = None
+    crc: int | None = None
+
+
 class TopologyPath(Fact):
     """How two devices reach each other in `nvidia-smi topo -m`: NV<n>, PIX, PXB, PHB, NODE, SYS, X."""
 
@@ -203,8 +220,47 @@ class PeerAccess(Fact):
     bandwidth: float | None = None  # GB/s where it was measured
 
 
+class DcgmResult(Fact):
+    """A test of `dcgmi diag` that did not pass, or a finding of `dcgmi health`. status: fail, warn, skip."""
+
+    kind: ClassVar[str] = "dcgm_result"
+
+    test: str
+    status: str
+    message: str = ""
+    code: int | None = None
+
+
+class PcieLink(Fact):
+    """The PCIe link of one GPU, put together from all that was read: width in lanes, generation 1 to 6.
+
+    *_device: what the GPU itself can do; *_port: what the port above it can do; *_max: what the driver says that both
+    can do together. busy: the GPU was under load when the generation was read (an idle GPU lowers it).
+    """
+
+    kind: ClassVar[str] = "pcie_link"
+
+    width: int | None = None
+    width_max: int | None = None
+    width_device: int | None = None
+    width_port: int | None = None
+    gen: int | None = None
+    gen_max: int | None = None
+    gen_device: int | None = None
+    gen_port: int | None = None
+    width_missing: int | None = None  # lanes that GPU and port both have and the link doesn't use
+    gen_missing: int | None = None
+    narrow_port: bool | None = None  # the port has fewer lanes than the GPU and the link uses all of them
+    slow_port: bool | None = None  # the port's generation is lower than the GPU's and the link reached it
+    busy: bool | None = None
+
+
 class Xid(Fact):
-    """An Xid (`NVRM: Xid (PCI:0000:3b:00): 79, ...`) or, with `switch`, an NVSwitch SXid."""
+    """An Xid (`NVRM: Xid (PCI:0000:3b:00): 79, ...`), from the kernel log or from a program that passes it on.
+
+    name, class_ (the id that the tables give it first), severity: from the tables. seen_by: kernel, companion (an Xid 45
+    names it as what came before), device-plugin, dcgm, monitor.
+    """
 
     kind: ClassVar[str] = "xid"
 
@@ -213,9 +269,28 @@ class Xid(Fact):
     pid: int | None = None
     process: str | None = None
     detail: str = ""
-    name: str | None = None  # mnemonic, from the tables
+    name: str | None = None
     class_: str | None = None
     severity: str | None = None
+    seen_by: str = "kernel"
+    fatal: bool | None = None  # what an NVLink 5 event says of itself
+    action: str | None = None  # what an Xid 154 asks for: none, gpu_reset, node_reboot, drain_p2p, drain_and_reset
+
+
+class PcieError(Fact):
+    """An error of the PCIe bus that the kernel logged (AER, DPC, APEI, hot-plug).
+
+    severity: corrected, nonfatal, fatal, unrecovered (no driver could recover the device), link_down. `gpu` is set where
+    the device is known to be a GPU or a function of one.
+    """
+
+    kind: ClassVar[str] = "pcie_error"
+
+    severity: str
+    pci: str | None = None
+    driver: str | None = None  # that holds the device which the line names
+    type: str | None = None
+    source: str = "aer"  # aer, dpc, apei, hotplug
 
 
 class Sxid(Fact):
@@ -227,5 +302,7 @@ class Sxid(Fact):
     pci: str | None = None
     fatal: bool | None = None
     ignorable: bool | None = None
+    switch: str | None = None
+    name: str | None = None
     link: int | None = None
     detail: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.driver import DriverLibrary, GpuRefusal, KernelModule, SmiError
-from gpudoctor.facts.gpu import Gpu, Xid
+from gpudoctor.facts.gpu import Gpu
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.patterns.stamp import parse_stamp
 from gpudoctor.patterns.template import pci_address
@@ -16,9 +16,6 @@ _VERSION = re.compile(r"NVRM version: .*?(?P<open>Open )?Kernel Module(?: for \w
 _LOADING = re.compile(
     r"NVRM: loading NVIDIA UNIX .{0,20}?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)"
 )
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+|[^)]*)\): (?P<code>\d+)(?:, (?P<rest>.*))?")
-_PID = re.compile(r"pid='?(?P<pid>\d+)'?")
-_NAME = re.compile(r"name=(?P<name>[^,]+)")
 _PREFIX = re.compile(r"^\W*NVRM:\s*")
 
 
@@ -78,33 +75,6 @@ def module_unloading(text: str) -> Iterator[KernelModule]:
     False
     """
     yield KernelModule(name="nvidia", loaded=False, seen_by="log")
-
-
-def xid(text: str) -> Iterator[Fact]:
-    """An Xid line of the kernel log, of every driver generation.
-
-    >>> fact = next(xid("NVRM: Xid (PCI:0000:b1:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."))
-    >>> fact.code, fact.pci
-    (79, '0000:b1:00.0')
-    """
-    message = parse_stamp(text.partition("\n")[0]).message
-    found = _XID.search(message)
-    if not found:
-        raise NotThisFormat
-    rest = found["rest"] or ""
-    try:
-        pci = pci_address(found["pci"])
-    except ValueError:
-        pci = None
-    pid, name = _PID.search(rest), _NAME.search(rest)
-    yield Xid(
-        code=int(found["code"]),
-        pci=pci,
-        gpu=pci,
-        pid=int(pid["pid"]) if pid else None,
-        process=name["name"].strip() if name and "unknown" not in name["name"] else None,
-        detail=rest[:300],
-    )
 
 
 _GPU_PCI = re.compile(r"NVIDIA GPU (?P<pci>(?:PCI:)?[0-9a-fA-F:]{7,16}(?:\.[0-7])?)")
@@ -293,7 +263,6 @@ FORMATS = (
     Format(
         "module unloading", ("Unregistered Nvlink Core", "Unregistered the Nvlink Core"), module_unloading, lines=1
     ),
-    Format("Xid", ("NVRM: Xid (",), xid, lines=1),
     Format(
         "unsupported GPU",
         (

@@ -1,0 +1,120 @@
+"""dcgmi diag and dcgmi health, as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from gpudoctor.facts.base import Fact, Probed
+from gpudoctor.facts.gpu import DcgmResult
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+
+_ROW = re.compile(r"\|\s?(?P<key>[^|]{1,40}?)\s*\|\s?(?P<value>[^|]*?)\s*\|\s*$")
+_STATUS = re.compile(r"(?P<status>Pass|Fail|Skip|Warn)\b(?:\s*-\s*(?P<which>All|GPUs?: ?[\d, ]+|.*))?")
+_GPU = re.compile(r"GPU(?:s:?)? ?(?P<index>\d{1,3})")
+_CODE = re.compile(r"\((?:Error )?(?:code|Code) ?(?P<code>\d+)\)|error code (?P<other>\d+)")
+
+
+def diag(text: str) -> Iterator[Fact]:
+    """The table of `dcgmi diag`: tests that failed or warned, with the lines that say why.
+
+    >>> sample = '''| Diagnostic                | Result                                         |
+    ... +===========================+================================================+
+    ... | PCIe                      | Fail - GPU 3                                   |
+    ... | Warning                   | GPU 3 The link width is 8, the limit is 16     |
+    ... | Memory                    | Pass - All                                     |
+    ... +---------------------------+------------------------------------------------+'''
+    >>> [(fact.test, fact.status, fact.gpu) for fact in diag(sample) if fact.kind == "dcgm_result"]
+    [('PCIe', 'fail', 'GPU 3')]
+    """
+    results: list[DcgmResult] = []
+    open_key = ""
+    last = 0
+    rows = 0
+    for at, line in enumerate(text.split("\n")):
+        plain = line.strip()
+        if not plain.startswith(("|", "+")):
+            if rows and plain:
+                break
+            continue
+        found = _ROW.match(plain)
+        if not found:
+            continue
+        rows += 1
+        last = at
+        key, value = found["key"].strip(), found["value"].strip()
+        status = _STATUS.match(value)
+        if status and key:
+            open_key = ""
+            if status["status"] in ("Fail", "Warn"):
+                gpu = _GPU.search(status["which"] or "")
+                results.append(
+                    DcgmResult(
+                        test=key, status=status["status"].lower(), gpu=f"GPU {gpu['index']}" if gpu else None, at=at
+                    )
+                )
+                open_key = key
+        elif open_key and results and (not key or key.lower() in ("warning", "error", "info")):
+            results[-1].message = f"{results[-1].message} {value}".strip()[:500]
+            results[-1].at_fields["message"] = at
+            code = _CODE.search(value)
+            if code:
+                results[-1].code = int(code["code"] or code["other"])
+            if results[-1].gpu is None and (gpu := _GPU.search(value)):
+                results[-1].gpu = f"GPU {gpu['index']}"
+    if not rows:
+        raise NotThisFormat
+    yield from results
+    yield Probed(what="dcgm_result", at=last)
+
+
+def diag_json(text: str) -> Iterator[Fact]:
+    """`dcgmi diag -j`, old and new layout.
+
+    >>> sample = '''{"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [{"name": "Memory",
+    ... "results": [{"entity_id": 2, "status": "Fail", "warnings": [{"error_id": 5, "warning": "A DBE was seen."}]}]}]}]}}'''
+    >>> fact = next(diag_json(sample)); fact.test, fact.gpu, fact.message
+    ('Memory', 'GPU 2', 'A DBE was seen.')
+    """
+    start = text.find("{")
+    if start < 0:
+        raise NotThisFormat
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text[start:])
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not readable as JSON: {error}") from None
+    root = data.get("DCGM Diagnostic") or data.get("DCGM GPU Diagnostic") if isinstance(data, dict) else None
+    if not isinstance(root, dict):
+        raise NotThisFormat
+    for category in _dicts(root.get("test_categories")):
+        for test in _dicts(category.get("tests")):
+            for result in _dicts(test.get("results")):
+                if str(result.get("status")).lower() in ("fail", "warn"):
+                    yield _json_result(str(test.get("name")), result)
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _json_result(name: str, result: dict[str, Any]) -> DcgmResult:
+    warnings = result.get("warnings")
+    texts = [str(item.get("warning", "")) if isinstance(item, dict) else str(item) for item in warnings] if isinstance(warnings, list) else []  # fmt: skip
+    texts += [str(result[key]) for key in ("info", "warning") if result.get(key)]
+    index = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids")))
+    code = next((item.get("error_id") for item in _dicts(warnings) if isinstance(item.get("error_id"), int)), None)
+    return DcgmResult(
+        test=name,
+        status=str(result.get("status")).lower(),
+        message=" ".join(texts)[:500],
+        code=code,
+        gpu=f"GPU {index}" if isinstance(index, int) or (isinstance(index, str) and index.isdigit()) else None,
+    )
+
+
+FORMATS = (
+    Format("dcgmi diag", ("| Diagnostic  ", "| Overall Health", "|-----  Integration", "|-----  Hardware", "Successfully ran diagnostic"), diag, lines=300),
+    Format("dcgmi diag -j", ('"DCGM Diagnostic"', '"DCGM GPU Diagnostic"'), diag_json, lines=4000, back=1),
+)  # fmt: skip
