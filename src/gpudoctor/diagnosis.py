@@ -10,10 +10,11 @@ from pathlib import Path
 
 from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected, collect_offline
+from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.combiners import combine
 from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet, compile_rules
-from gpudoctor.engine.infer import Inference, Missing, infer
+from gpudoctor.engine.infer import Inference, infer
 from gpudoctor.engine.load import declarations, load_rules
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
@@ -102,12 +103,20 @@ def summarise(status: Status, findings: list[Finding], store: FactStore, notes: 
 
 
 def _undecided(inference: Inference) -> list[Undecided]:
+    """The rules that need least come first; each with the cheapest probe that gives what is missing."""
     ordered = sorted(inference.undecided, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
-    return [_ask(missing) for missing in ordered[:MAX_UNDECIDED]]
-
-
-def _ask(missing: Missing) -> Undecided:
-    return Undecided(id=missing.rule_id, missing=missing.kinds, ask="")
+    if not ordered:
+        return []
+    probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))
+    asks = {kind: probe.ask for probe in reversed(probes) for kind in probe.gives if probe.ask}
+    return [
+        Undecided(
+            id=missing.rule_id,
+            missing=missing.kinds,
+            ask="send " + " and ".join(dict.fromkeys(asks.get(kind, f"what tells {kind}") for kind in missing.kinds)),
+        )
+        for missing in ordered[:MAX_UNDECIDED]
+    ]
 
 
 def _source_info(notes: SourceNotes, collected: Collected, failures: list[str]) -> SourceInfo:

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
     "compat": "will this driver / CUDA / framework / GPU combination work?",
     "rules": "lint, test or list rules",
+    "schema": "print the JSON Schema of the report",
 }
 _LIVE = "live"
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from gpudoctor.engine.load import Loader, RuleError, declarations, line_of
 
 Cost = Literal["cheap", "standard", "deep"]
+COSTS: tuple[Cost, ...] = ("cheap", "standard", "deep")
 
 
 class LiveSource(BaseModel):

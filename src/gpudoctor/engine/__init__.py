@@ -21,9 +21,9 @@ def available_engines() -> tuple[EngineName, ...]:
 
 
 def evaluator(engine: EngineName) -> Evaluator:
-    """Return a fresh evaluator of that engine; raises ImportError where it isn't installed."""
+    """Return the evaluator of that engine; raises ImportError where it isn't installed."""
     if engine == "builtin":
         return builtin
-    from gpudoctor.engine.durable import DurableEvaluator
+    from gpudoctor.engine.durable import durable
 
-    return DurableEvaluator()
+    return durable

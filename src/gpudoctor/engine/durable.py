@@ -1,7 +1,7 @@
 """durable-rules as evaluator: its network finds the joins, everything else is decided as in the built-in evaluator.
 
 Only what both engines surely understand alike is handed over: equality of text, whole numbers and truth values with a
-constant, and (un)equality of text fields between facts. All other comparisons, counts and absences are checked on the
+constant, and equality of text fields between facts. All other comparisons, counts and absences are checked on the
 tuples that come back, by the same functions as in `evaluate`.
 
 Known traps of durable-rules 2.0.28, and what is done about them here:
@@ -10,6 +10,9 @@ Known traps of durable-rules 2.0.28, and what is done about them here:
   after `_PER_RULESET`, and `$or` is never emitted (a log line with several patterns becomes a group of its own).
 - One fact that hits several hundred rules is refused (303): the same cut keeps clear of it.
 - `$nex` never returns: absence is never asked of it. Floats with an exponent are refused (204): floats stay here.
+- A join on a field that one of the facts lacks is refused (311) or crashes: an unknown value is sent as a text that
+  equals no other.
+- `$neq` between two facts reads memory that nobody wrote (seen with valgrind) and crashes now and then: never emitted.
 - Identical facts must differ in `id`. A fact that no rule wants is answered with code 1, which is no error.
 - `durable.engine.Host` starts polling threads, so the C module is called directly.
 """
@@ -42,32 +45,38 @@ Key = tuple[str, tuple[str, ...]]  # kind, and for log lines the patterns
 
 @dataclass(frozen=True)
 class _Compiled:
-    """One ruleset: its handle, its alternatives in order, and the fields that its facts need per key."""
+    """One ruleset: its definition, its alternatives in order, and the fields that its facts need per key."""
 
-    handle: int
+    definition: str
     alternatives: tuple[Alternative, ...]
-    fields: dict[Key, frozenset[str]]
+    fields: dict[Key, set[str]]
     numbers: dict[Key, int]
 
 
-class DurableEvaluator:
-    """Compiles alternatives when first seen and keeps them for further diagnoses."""
+def durable(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[Match]:
+    """Yield all matches, in the order in which the built-in evaluator yields them.
 
-    def __init__(self) -> None:
-        self._compiled: dict[int, list[_Compiled]] = {}
-        self._kept: list[Sequence[Alternative]] = []  # keeps the ids above from being reused
+    Only alternatives for whose every condition there is a fact of the kind are compiled; that is a few of many, so that
+    rulesets are made for one diagnosis and then deleted (deleting the state alone crashes after an unwanted fact).
+    """
+    known = list(alternatives)
+    there: dict[Key, bool] = {}
 
-    def __call__(self, alternatives: Iterable[Alternative], store: FactStore) -> Iterable[Match]:
-        """Yield all matches, in the order in which the built-in evaluator yields them."""
-        known = alternatives if isinstance(alternatives, tuple) else tuple(alternatives)
-        if id(known) not in self._compiled:
-            self._compiled[id(known)] = _compile([a for a in known if _suits(a)])
-            self._kept.append(known)
-        found: dict[str, list[Match]] = {}
-        for compiled in self._compiled[id(known)]:
-            found.update(_evaluate(compiled, store))
-        for alternative in known:
-            yield from found[alternative.key] if alternative.key in found else matches(alternative, store)
+    def possible(alternative: Alternative) -> bool:
+        for condition in alternative.all:
+            key = _key(condition)
+            if key not in there:
+                there[key] = bool(_facts(key, store))
+            if not there[key]:
+                return False
+        return True
+
+    chosen = [alternative for alternative in known if _suits(alternative) and possible(alternative)]
+    found: dict[str, list[Match]] = {}
+    for start in range(0, len(chosen), _PER_RULESET):
+        found.update(_evaluate(_compile(chosen[start : start + _PER_RULESET]), store))
+    for alternative in known:
+        yield from found[alternative.key] if alternative.key in found else matches(alternative, store)
 
 
 def _suits(alternative: Alternative) -> bool:
@@ -78,43 +87,37 @@ def _key(condition: Condition) -> Key:
     return condition.kind, condition.patterns
 
 
-def _compile(alternatives: list[Alternative]) -> list[_Compiled]:
-    compiled = []
-    for start in range(0, len(alternatives), _PER_RULESET):
-        part = alternatives[start : start + _PER_RULESET]
-        fields: dict[Key, set[str]] = {}
-        numbers: dict[Key, int] = {}
-        rules = {}
-        for number, alternative in enumerate(part):
-            conditions = []
-            by_alias = {condition.alias: condition for condition in alternative.all}
-            for condition in alternative.all:
-                key = _key(condition)
-                wanted = fields.setdefault(key, set())
-                parts: list[dict[str, Any]] = [{"key": numbers.setdefault(key, len(numbers))}]
-                for test in condition.tests:
-                    if expression := _expression(test, condition, by_alias):
-                        parts.append(expression)
-                        wanted.add(test.field)
-                        if isinstance(test.value, Reference):
-                            fields[_key(by_alias[test.value.alias])].add(test.value.field)
-                conditions.append({condition.alias: {"$and": parts} if len(parts) > 1 else parts[0]})
-            rules[str(number)] = {"all": conditions}
-        handle = network.create_ruleset(f"gpudoctor{next(_names)}", json.dumps(rules))
-        compiled.append(_Compiled(handle, tuple(part), {k: frozenset(v) for k, v in fields.items()}, numbers))
-    return compiled
+def _compile(alternatives: Sequence[Alternative]) -> _Compiled:
+    fields: dict[Key, set[str]] = {}
+    numbers: dict[Key, int] = {}
+    rules = {}
+    for number, alternative in enumerate(alternatives):
+        conditions = []
+        by_alias = {condition.alias: condition for condition in alternative.all}
+        for condition in alternative.all:
+            key = _key(condition)
+            wanted = fields.setdefault(key, set())
+            parts: list[dict[str, Any]] = [{"key": numbers.setdefault(key, len(numbers))}]
+            for test in condition.tests:
+                if expression := _expression(test, condition, by_alias):
+                    parts.append(expression)
+                    wanted.add(test.field)
+                    if isinstance(test.value, Reference):
+                        fields[_key(by_alias[test.value.alias])].add(test.value.field)
+            conditions.append({condition.alias: {"$and": parts} if len(parts) > 1 else parts[0]})
+        rules[str(number)] = {"all": conditions}
+    return _Compiled(json.dumps(rules), tuple(alternatives), fields, numbers)
 
 
 def _expression(test: Test, condition: Condition, by_alias: dict[str, Condition]) -> dict[str, Any] | None:
     """Return the comparison in durable-rules' terms, or None where it is decided here."""
     value = test.value
     if isinstance(value, Reference):
-        if test.operator not in ("eq", "not"):
+        if test.operator != "eq" or not (
+            _is_text(condition, test.field) and _is_text(by_alias[value.alias], value.field)
+        ):
             return None
-        if not (_is_text(condition, test.field) and _is_text(by_alias[value.alias], value.field)):
-            return None
-        joined = {test.field: {value.alias: value.field}}
-        return joined if test.operator == "eq" else {"$neq": joined}
+        return {test.field: {value.alias: value.field}}
     if test.operator == "eq" and isinstance(value, (str, bool)) and _type(condition, test.field) is type(value):
         return {test.field: value}
     return None
@@ -148,28 +151,27 @@ def _evaluate(compiled: _Compiled, store: FactStore) -> dict[str, list[Match]]:
     tuples: dict[str, list[dict[str, Fact]]] = {alternative.key: [] for alternative in compiled.alternatives}
     session = str(next(_names))
     actions = 0
-    state = None
+    handle = network.create_ruleset(f"gpudoctor{next(_names)}", compiled.definition)
     try:
         for key, number in compiled.numbers.items():
             for fact in _facts(key, store):
-                name = str(len(facts))
+                name = f"{session}-{len(facts)}"
                 facts[name] = fact
                 message: dict[str, Any] = {"id": name, "sid": session, "key": number}
                 for field in compiled.fields[key]:
-                    if (value := fact.value(field)) is not None:
-                        message[field] = value
-                code, state = network.assert_fact(compiled.handle, json.dumps(message))
+                    value = fact.value(field)
+                    message[field] = f"unknown {name}" if value is None else value
+                code, state = network.assert_fact(handle, json.dumps(message))
                 if code != 0:
                     continue
-                for rule, bound in _actions(compiled.handle, state):
+                for rule, bound in _actions(handle, state):
                     actions += 1
                     if actions > _MAX_ACTIONS:
                         return {}
                     alternative = compiled.alternatives[int(rule)]
                     tuples[alternative.key].append({alias: facts[entry["id"]] for alias, entry in bound.items()})
     finally:
-        if state is not None:
-            network.delete_state(compiled.handle, session)
+        network.delete_ruleset(handle)
     return {
         alternative.key: _checked(alternative, tuples[alternative.key], order) for alternative in compiled.alternatives
     }
@@ -189,8 +191,7 @@ def _actions(handle: int, state: int) -> Iterator[tuple[str, dict[str, Any]]]:
         return
     context, pending = json.loads(result[0]), result[1]
     while pending:
-        for rule, bound in json.loads(pending).items():
-            yield rule, bound
+        yield from json.loads(pending).items()
         network.update_state(handle, json.dumps(context))
         pending = network.complete_and_start_action(handle, state)
 
@@ -202,9 +203,10 @@ def _checked(alternative: Alternative, tuples: list[dict[str, Fact]], order: dic
     for bound in sorted(tuples, key=lambda one: [order[id(one[alias])] for alias in aliases]):
         before: dict[str, Fact] = {}
         for condition in alternative.all:
-            if not fits(condition, bound[condition.alias], before):
+            fact = bound[condition.alias]
+            if any(fact is other for other in before.values()) or not fits(condition, fact, before):
                 break
-            before[condition.alias] = bound[condition.alias]
+            before[condition.alias] = fact
         else:
             kept.append(Match(alternative, before))
             if len(kept) >= MAX_MATCHES:

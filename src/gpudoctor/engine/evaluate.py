@@ -122,6 +122,8 @@ def matches(alternative: Alternative, store: FactStore, skip: frozenset[str] = f
             visits += 1
             if found >= MAX_MATCHES or visits > MAX_VISITS:
                 return
+            if any(fact is other for other in bound.values()):
+                continue  # one fact fills one condition: two GPUs are two
             if fits(condition, fact, bound):
                 yield from step(index + 1, {**bound, condition.alias: fact}, more)
 

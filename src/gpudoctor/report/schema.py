@@ -1,0 +1,21 @@
+"""The JSON Schema of the report. `python -m gpudoctor.report.schema` writes it anew after a change of the model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gpudoctor.findings.model import Report
+
+SCHEMA = Path(__file__).with_name("report.schema.json")
+
+
+def render_schema() -> str:
+    """Return the schema as the file holds it."""
+    schema = Report.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(render_schema(), encoding="utf-8")
