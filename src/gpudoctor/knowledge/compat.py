@@ -182,7 +182,7 @@ def products_for(text: str) -> tuple[Product, ...]:
             architecture=arch.name,
             compute_capability=arch.compute_capability,
             first_driver_branch=arch.first_driver_branch,
-            known_driver_branch=arch.first_driver_branch,
+            known_driver=str(arch.first_driver_branch) if arch.first_driver_branch else None,
             last_driver_branch=arch.last_driver_branch,
             open_modules=arch.open_modules,
             listed=False,
@@ -232,7 +232,7 @@ def _driver_modules(driver: str, flavour: str) -> Reason:
     about = "driver and kernel modules"
     branch = drivers.branch(driver)
     if branch is None:
-        return Reason("unknown", about, f"driver branch {driver.split('.')[0]} is not in the tables")
+        return Reason("unknown", about, f"driver branch {driver.split('.', maxsplit=1)[0]} is not in the tables")
     if flavour == "open" and branch.open_modules == "none":
         text = f"open kernel modules exist from branch 515 on; {driver} is older"
         return Reason("doesn't", about, text, branch.sources)
@@ -642,6 +642,10 @@ def _works(setup: Setup) -> bool:
     return _combine(reasons) == "works"
 
 
+def _failures(setup: Setup) -> int:
+    return sum(reason.answer != "works" for reason in _judge(setup)[0])
+
+
 def _nearest(setup: Setup) -> Iterator[Nearest]:
     """Single changes that make the combination work, else pairs of changes."""
     count = 0
@@ -676,10 +680,12 @@ def _newer(old: Setup, new: Setup, label: str) -> bool:
 
 
 def _pairs(setup: Setup) -> Iterator[Nearest]:
+    before = _failures(setup)
     tries = (
         changed
         for first, candidates in _changes(setup)
         for candidate in candidates
+        if _failures(candidate) < before
         for second, others in _changes(candidate)
         if second != first
         for changed in others

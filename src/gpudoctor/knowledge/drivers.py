@@ -183,11 +183,11 @@ def supports(version: str, gpu: Product) -> tuple[Support, str]:
         return "unknown", f"driver branch {number} is not in the tables"
     if gpu.mig_driver and parse_version(version) >= parse_version(gpu.mig_driver):
         return "works", f"the driver branch supports {gpu.name}"
-    if gpu.known_driver_branch is not None and number >= gpu.known_driver_branch:
-        return "works", f"{gpu.name} is known to work from driver branch {gpu.known_driver_branch} on"
-    if gpu.first_driver_branch is None and gpu.known_driver_branch is None:
+    if gpu.known_driver is not None and parse_version(version) >= parse_version(gpu.known_driver):
+        return "works", f"{gpu.name} is known to work from driver {gpu.known_driver} on"
+    if gpu.first_driver_branch is None and gpu.known_driver is None:
         return "unknown", f"the tables do not say which driver is the first for {gpu.name}"
-    known = f"; it is known to work from branch {gpu.known_driver_branch} on" if gpu.known_driver_branch else ""
+    known = f"; it is known to work from {gpu.known_driver} on" if gpu.known_driver else ""
     return "unknown", (
         f"branch {number} knows the architecture, but the tables do not say whether it knows {gpu.name}{known}"
     )

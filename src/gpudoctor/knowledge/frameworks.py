@@ -133,7 +133,7 @@ def builds(framework: str, version: str) -> tuple[Build, ...]:
     ['cu118', 'cu121', 'cu124']
     """
     wanted = canonical(framework)
-    version = version.split("+")[0]
+    version = version.split("+", maxsplit=1)[0]
     own = [item for item in every() if item.framework == wanted]
     parts = version.split(".")
     for length in range(len(parts), 0, -1):

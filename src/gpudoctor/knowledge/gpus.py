@@ -46,7 +46,7 @@ class Product:
     p2p: PeerAccess | None = None
     row_remap_banks: int | None = None
     first_driver_branch: int | None = None
-    known_driver_branch: int | None = None
+    known_driver: str | None = None
     last_driver_branch: int | None = None
     open_modules: OpenModules = "possible"
     shared_id: bool = False
@@ -83,7 +83,7 @@ def _product(row: Row) -> Product:
         p2p=row.get("p2p"),
         row_remap_banks=row.get("row_remap_banks"),
         first_driver_branch=arch.first_driver_branch,
-        known_driver_branch=row.get("known_driver_branch"),
+        known_driver=row.get("known_driver"),
         last_driver_branch=arch.last_driver_branch,
         open_modules=row.get("open_modules", arch.open_modules),
         shared_id=bool(words(row, "shared_ids")),

@@ -277,9 +277,9 @@ def decode_nvlink5(
     info: int,
     status: int,
     unit: str = "",
+    *,
     link: int | None = None,
     severity: str | None = None,
-    *,
     injected: bool = False,
 ) -> NvlinkEvent:
     """Decode the two words of an NVLink 5 event; the layout of the first changed with R575.
@@ -404,8 +404,8 @@ def _nvlink_event(number: int, detail: str) -> NvlinkEvent | None:
         values[0],
         values[1],
         match["unit"],
-        int(match["link"]),
-        match["severity"],
+        link=int(match["link"]),
+        severity=match["severity"],
         injected=(match["injected"] or "i0") != "i0",
     )
 
