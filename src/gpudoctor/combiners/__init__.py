@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from gpudoctor.combiners.driver import settle_modules
 from gpudoctor.combiners.comms import comms
 from gpudoctor.combiners.gpu_errors import explain_errors, place_bus_errors
+from gpudoctor.combiners.gpu_load import judge_load
 from gpudoctor.combiners.identity import name_gpus
 from gpudoctor.combiners.nvlink import nvlink_states
 from gpudoctor.combiners.pcie import pcie_links
@@ -17,7 +18,7 @@ from gpudoctor.facts.store import FactStore
 
 Combiner = Callable[[FactStore], Iterable[Fact]]
 # In this order: names first, so that the others can join facts by GPU.
-COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, explain_memory, comms, explain_errors, place_bus_errors, pcie_links, nvlink_states)
+COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, explain_memory, comms, explain_errors, place_bus_errors, judge_load, pcie_links, nvlink_states)
 
 
 def combine(facts: Iterable[Fact], failures: list[str]) -> FactStore:

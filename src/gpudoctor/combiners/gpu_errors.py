@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.gpu import PcieError, Sxid, Xid
+from gpudoctor.facts.gpu import PcieError, Sxid, Xid, XidPattern
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import sxids, xids
+
+_PROGRAM_FAULTS = (13, 31, 43)
 
 
 def explain_errors(store: FactStore) -> Iterable[Fact]:
@@ -24,7 +26,28 @@ def explain_errors(store: FactStore) -> Iterable[Fact]:
             fact.name = known.event if known else None
             harmless = fact.fatal is False or (fact.fatal is None and known is not None and known.severity == "info")
             fact.ignorable = harmless
-    return ()
+    return _patterns([fact for fact in store.of("xid") if isinstance(fact, Xid)], store)
+
+
+def _patterns(errors: list[Xid], store: FactStore) -> list[XidPattern]:
+    """Program faults per GPU: which programs, and how many GPUs of how many."""
+    programs: dict[str, dict[str, Xid]] = {}
+    for error in errors:
+        if error.code in _PROGRAM_FAULTS and error.gpu and error.process:
+            programs.setdefault(error.gpu, {}).setdefault(error.process, error)
+    total = len({fact.gpu for fact in store.of("gpu") if fact.gpu}) or None
+    return [
+        XidPattern(
+            gpu=gpu,
+            programs=len(by_name),
+            gpus_hit=len(programs),
+            gpus=total,
+            where=next(iter(by_name.values())).where,
+            boot=max(error.boot or 0 for error in by_name.values()),
+            time=next(iter(by_name.values())).time,
+        )
+        for gpu, by_name in programs.items()
+    ]
 
 
 def place_bus_errors(store: FactStore) -> Iterable[Fact]:

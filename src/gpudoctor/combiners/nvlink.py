@@ -52,7 +52,7 @@ def _state(gpu: str | None, links: list[NvlinkLink]) -> NvlinkState:
         crc=_largest(links, "crc_errors"),
         where=down.where_fields.get("state") or down.where,
         where_fields={
-            field: max(known, key=lambda link: link.value(name) or 0).where_fields[name]  # type: ignore[arg-type,return-value]
+            field: max(known, key=lambda link: link.value(name) or 0).where_fields[name]
             for field, name in (("replays", "replay_errors"), ("recoveries", "recovery_errors"), ("crc", "crc_errors"))
             if (known := [link for link in links if name in link.where_fields])
         },

@@ -115,6 +115,13 @@ class Gpu(Fact):
     fabric_state: str | None = None  # not_supported, not_started, in_progress, completed
     fabric_status: str | None = None
     fabric_health: str | None = None  # what the health part of the fabric section complains about
+    # worked out from the above
+    busy: bool | None = None  # under load when it was read
+    clock_share: float | None = None  # SM clock as a share of its maximum
+    power_share: float | None = None  # power drawn as a share of the limit
+    power_limit_share: float | None = None  # limit as a share of the default limit
+    app_clock_share: float | None = None  # application clock as a share of its default
+    retired_pages: int | None = None
     virtualization: str | None = None
     vgpu_license: str | None = None
     gsp_firmware: str | None = None
@@ -176,6 +183,25 @@ class NvlinkLink(Fact):
     errors: int | None = None  # the sum of all error counters that were shown
     remote: str | None = None  # gpu, switch, cpu
     remote_pci: str | None = None
+
+
+class GpuMix(Fact):
+    """The GPUs of one node are not all alike; `what` is name or vbios, `values` lists what was found."""
+
+    kind: ClassVar[str] = "gpu_mix"
+
+    what: str
+    values: str
+
+
+class XidPattern(Fact):
+    """Program faults (Xid 13, 31, 43) of one GPU seen together: many programs on one GPU, or one program on many GPUs."""
+
+    kind: ClassVar[str] = "xid_pattern"
+
+    programs: int = 0
+    gpus_hit: int = 0
+    gpus: int | None = None
 
 
 class NvlinkState(Fact):
