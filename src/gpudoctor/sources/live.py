@@ -73,7 +73,7 @@ class LiveHost:
                 shown = self.shown(path)
                 try:
                     if path.is_symlink():
-                        lines.append(f"{shown}: -> {Path(os.readlink(path)).name}")
+                        lines.append(f"{shown}: -> {path.readlink().name}")
                     elif path.is_file():
                         value = path.read_bytes()[:512].decode("utf-8", "replace").strip().replace("\n", " ")
                         lines.append(f"{shown}: {value}")
@@ -86,7 +86,7 @@ class LiveHost:
     def run(self, command: list[str], deadline: float, max_bytes: int) -> Answer:
         """Run a command (or look up its recording); never waits longer than the deadline and a moment."""
         if self.recorded is not None:
-            return self._recorded(command, max_bytes)
+            return self._recorded(self.recorded, command, max_bytes)
         if self.root != Path("/"):
             return Answer("skipped", reason="commands are not run for another root")
         program = shutil.which(command[0])
@@ -97,15 +97,16 @@ class LiveHost:
     def run_child(self, module: str, deadline: float, max_bytes: int, arguments: tuple[str, ...] = ()) -> Answer:
         """Run one of gpudoctor's own children: in-process trouble of the driver stays in that process."""
         if self.recorded is not None and (self.recorded / module).is_file():
-            return self._recorded([module], max_bytes)
+            return self._recorded(self.recorded, [module], max_bytes)
+        if module == "nvml" and not self.is_this_machine:
+            return Answer("skipped", reason="the driver of another root can't be asked")
         package = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {package!r}); from gpudoctor.collect.children import {module} as m; m.main()"
         command = [sys.executable, "-c", code, "--root", str(self.root), *arguments]
         return run_command(command, deadline, max_bytes)
 
-    def _recorded(self, command: list[str], max_bytes: int) -> Answer:
-        assert self.recorded is not None
-        path = self.recorded / recording_name(command)
+    def _recorded(self, folder: Path, command: list[str], max_bytes: int) -> Answer:
+        path = folder / recording_name(command)
         if not path.is_file():
             return Answer("absent", reason="not in the recording")
         code = 0
@@ -141,10 +142,9 @@ def run_command(command: list[str], deadline: float, max_bytes: int) -> Answer:
         return Answer("denied", reason=f"{command[0]}: permission denied")
     except OSError as error:
         return Answer("failed", reason=f"{command[0]}: {error.strerror}")
-    assert process.stdout is not None
     output = bytearray()
     end = time.monotonic() + deadline
-    with selectors.DefaultSelector() as selector, process.stdout as pipe:
+    with selectors.DefaultSelector() as selector, process.stdout as pipe:  # type: ignore[union-attr]
         selector.register(pipe, selectors.EVENT_READ)
         while True:
             left = end - time.monotonic()

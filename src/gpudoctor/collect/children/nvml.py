@@ -7,7 +7,9 @@ the last time); `--skip function` leaves out a call that belongs to no GPU.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -88,7 +90,9 @@ def _ecc_count(field: str, error: int, counter: int) -> Callable[[Any], Fields]:
 
 
 def _sram(handle: Any) -> Fields:
-    status = nv.nvmlDeviceGetSramEccErrorStatus(handle)
+    status = nv.c_nvmlEccSramErrorStatus_v1_t()
+    status.version = nv.nvmlEccSramErrorStatus_v1
+    nv.nvmlDeviceGetSramEccErrorStatus(handle, ctypes.byref(status))
     return {"sram_threshold_exceeded": bool(status.bThresholdExceeded)}
 
 
@@ -134,7 +138,7 @@ def _limits(handle: Any) -> Fields:
 def _fabric(handle: Any) -> Fields:
     info = nv.c_nvmlGpuFabricInfoV_t()
     info.version = nv.nvmlGpuFabricInfo_v2 if hasattr(nv, "nvmlGpuFabricInfo_v2") else info.version
-    nv.nvmlDeviceGetGpuFabricInfoV(handle, nv.byref(info))
+    nv.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
     states = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
     return {"fabric_state": states.get(info.state), "fabric_status": "ok" if info.status == 0 else str(info.status)}
 
@@ -276,11 +280,18 @@ def _processes(index: int, handle: Any, skip: set[str]) -> None:
         ("nvmlDeviceGetComputeRunningProcesses", "C"),
         ("nvmlDeviceGetGraphicsRunningProcesses", "G"),
     ):
-        found = _guarded(function, index, skip, lambda f=function: getattr(nv, f)(handle))  # type: ignore[misc]
+        found = _guarded(function, index, skip, lambda f=function: _running(f, handle))  # type: ignore[misc]
         for process in found or ():
             name = _guarded("nvmlSystemGetProcessName", index, skip, lambda p=process: _process_name(p.pid))  # type: ignore[misc]
             memory = None if process.usedGpuMemory is None else process.usedGpuMemory / MIB
             emit("process", index=index, pid=process.pid, type=type_, memory=memory, name=(name or {}).get("name"))
+
+
+def _running(function: str, handle: Any) -> Any:
+    try:
+        return getattr(nv, function)(handle)
+    except nv.NVMLLibraryMismatchError:  # an older driver knows only the second version of the call
+        return getattr(nv, function + "_v2")(handle)
 
 
 def _process_name(pid: int) -> Fields:
@@ -349,16 +360,14 @@ def _pairs(handles: dict[int, Any], skip: set[str]) -> None:
 def main() -> None:
     """Read NVML and print; any failure as a whole is one `failed` object."""
     arguments = sys.argv[1:]
-    skip = {value for flag, value in zip(arguments, arguments[1:], strict=False) if flag == "--skip"}
+    skip = {value for flag, value in itertools.pairwise(arguments) if flag == "--skip"}
     begin("nvmlInit")
     try:
         nv.nvmlInit()
     except nv.NVMLError as error:
         library = None
-        try:
+        with contextlib.suppress(nv.NVMLError):
             library = text(nv.nvmlSystemGetNVMLVersion())
-        except nv.NVMLError:
-            pass
         emit("failed", error=type(error).__name__, code=error.value, message=str(error), library=library)
         return
     for field, function in (

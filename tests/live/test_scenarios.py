@@ -1,0 +1,62 @@
+"""The live machine, with the fake NVML behind the real pynvml."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 1}
+
+
+@pytest.mark.parametrize("scenario", HEALTHY)
+def test_healthy_machines_are_ok(gpudoctor, scenario):
+    done = gpudoctor("--json", scenario=scenario)
+    assert done.causes() == []
+    assert (done.report["status"], done.code) == ("ok", 0)
+    assert len(done.report["node"]["gpus"]) == HEALTHY[scenario]
+
+
+# scenario -> the finding that must lead, and words that its sentence must hold
+FAULTS = {
+    "library-mismatch": ("driver.library-mismatch", []),
+    "gpu-lost": ("hardware.fell-off-bus", []),
+    "gpu-lost-with-handle": ("hardware.fell-off-bus", []),
+    "throttled": ("hardware.thermal-throttle", []),
+    "power-brake": ("hardware.power-brake", []),
+    "ecc-pending-remap": ("hardware.ecc-uncorrectable", []),
+    "remap-failed": ("hardware.row-remap-failed", []),
+    "nvlink-half-down": ("nvlink.link-inactive", []),
+    "pcie-width": ("pcie.width-degraded", []),
+    "orphaned-memory": ("memory.gpu-orphaned", []),
+    "mig-on-without-instances": ("driver.mig-misconfigured", []),
+    "recovery-reset": ("hardware.reset-required", []),
+}
+
+
+@pytest.mark.parametrize("scenario", FAULTS)
+def test_faults_are_named_first(gpudoctor, scenario):
+    done = gpudoctor("--json", scenario=scenario)
+    expected, words = FAULTS[scenario]
+    assert done.causes()[:1] == [expected]
+    assert all(word in done.report["findings"][0]["because"] for word in words)
+    assert done.code in (1, 2)
+
+
+def test_a_call_that_never_returns_costs_only_what_follows_it(gpudoctor):
+    started = time.monotonic()
+    done = gpudoctor("--json", "--timeout", "12", scenario="hang")
+    assert time.monotonic() - started < 20
+    report = done.report
+    assert len(report["node"]["gpus"]) == 8
+    hung = [probe for probe in report["probes"] if probe["status"] == "timeout"]
+    assert [probe["name"] for probe in hung] == ["nvml"]
+    assert "nvmlDeviceGetPowerUsage on GPU 5" in hung[0]["reason"]
+    assert "driver.nvidia-smi-hangs" in done.causes()
+
+
+def test_a_machine_without_nvidia_says_so(gpudoctor):
+    done = gpudoctor("--text")
+    assert done.code == 3
+    assert done.out.startswith("UNKNOWN: No NVIDIA device, driver or library on this machine")
+    assert done.err == ""
