@@ -77,6 +77,8 @@ def judge(oom: GpuOom) -> str:
         return "too_big"
     if oom.holders and oom.total is None:
         return "others"
+    if room and requested >= 0.02 * room and slack is not None and slack + (oom.free or 0.0) >= requested:
+        return "tight"
     known = oom.total is not None and (oom.allocated is not None or oom.process is not None)
     return "too_big" if known or (oom.limit and oom.allocated is not None) else "unknown"
 
@@ -150,7 +152,9 @@ def _join_processes(oom: GpuOom, processes: list[GpuProcess], gpus: list[Gpu]) -
     oom.others = held
     oom.others_share = round(held / total, 4)
     largest = sorted(others.values(), key=lambda process: -(process.memory or 0.0))[:6]
-    oom.holders = ", ".join(f"process {p.pid}{f' {p.name}' if p.name else ''} ({_size(p.memory or 0.0)})" for p in largest)
+    oom.holders = ", ".join(
+        f"process {p.pid}{f' {p.name}' if p.name else ''} ({_size(p.memory or 0.0)})" for p in largest
+    )
 
 
 def _settle_scopes(kills: list[HostOomKill]) -> None:

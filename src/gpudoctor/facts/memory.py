@@ -37,7 +37,8 @@ class GpuOom(Fact):
     reserved_share: float | None = None  # reserved_unallocated / total
     others_share: float | None = None  # others / total
     holders: str | None = None  # other processes, largest first
-    # what the numbers say (combiners/memory.py): too_big, fragmentation, others, preallocation, not_memory, unknown
+    # what the numbers say (combiners/memory.py): too_big, tight (free and cached memory together would just do),
+    # fragmentation, others, preallocation, not_memory, unknown; statistics and session as `what` says
     shortage: str | None = None
     account: str | None = None  # the numbers that are known, as a clause
 

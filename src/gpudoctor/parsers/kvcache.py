@@ -69,13 +69,17 @@ def kv_cache(text: str) -> Iterator[KvCache]:
 
 def _account(fact: KvCache, length: float | None) -> str:
     if fact.needed is None:
-        return "after the weights and the working memory nothing is left for it" if fact.fatal else "requests have to wait"
+        return (
+            "after the weights and the working memory nothing is left for it" if fact.fatal else "requests have to wait"
+        )
     if fact.unit == "tokens":
         held = f" and the cache holds {fact.available:.0f}" if fact.available is not None else ""
         return f"one sequence may have {fact.needed:.0f} tokens{held}"
     of = f" of {length:.0f} tokens" if length is not None else ""
     fits = f"; about {fact.max_length} tokens would fit" if fact.max_length is not None else ""
-    return f"one sequence{of} needs {fact.needed / 1024:.2f} GiB and {(fact.available or 0) / 1024:.2f} GiB are left{fits}"
+    return (
+        f"one sequence{of} needs {fact.needed / 1024:.2f} GiB and {(fact.available or 0) / 1024:.2f} GiB are left{fits}"
+    )
 
 
 def _number(text: str | None) -> float | None:
@@ -98,7 +102,9 @@ _VLLM = re.compile(
 )
 _TF_NEW = re.compile(r"totalMemory: (?P<total>[\d.]+\s*[KMGT]i?B) freeMemory: (?P<free>[\d.]+\s*[KMGT]i?B)")
 _TF_OLD = re.compile(r"Total memory: (?P<total>[\d.]+\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>[\d.]+\s*[KMGT]i?B)")
-_OLLAMA = re.compile(r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>[\d.]+ [KMGT]i?B)\" available=\"(?P<free>[\d.]+ [KMGT]i?B)\"")
+_OLLAMA = re.compile(
+    r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>[\d.]+ [KMGT]i?B)\" available=\"(?P<free>[\d.]+ [KMGT]i?B)\""
+)
 
 
 def free_at_start(text: str) -> Iterator[FreeAtStart]:

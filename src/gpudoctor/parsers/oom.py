@@ -216,7 +216,8 @@ def _complete(fact: GpuOom, seen: list[tuple[int, float | None]]) -> None:
     if fact.process is not None and total is not None and fact.process > 1.05 * total:
         fact.process = None  # Windows counts what was moved to host memory
     named = sorted(
-        ((size, pid) for pid, size in seen if size is not None and (total is None or size <= 1.02 * total)), reverse=True
+        ((size, pid) for pid, size in seen if size is not None and (total is None or size <= 1.02 * total)),
+        reverse=True,
     )
     if fact.process is None and pool is not None and named:
         # Inside a container the own process has a number of its own: it is the smallest that can hold the pool.
@@ -322,7 +323,11 @@ def bfc_statistics(text: str) -> Iterator[GpuOom]:
         raise NotThisFormat
     limit, used = numbers["Limit"], numbers["InUse"]
     yield GpuOom(
-        framework="tensorflow", what="statistics", limit=limit, allocated=used, reserved_unallocated=max(0.0, limit - used)
+        framework="tensorflow",
+        what="statistics",
+        limit=limit,
+        allocated=used,
+        reserved_unallocated=max(0.0, limit - used),
     )
 
 
