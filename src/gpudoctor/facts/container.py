@@ -140,6 +140,8 @@ class K8sNode(Fact):
     capacity: int | None = None
     allocatable: int | None = None
     allocated: int | None = None
+    withheld: int | None = None  # capacity less allocatable
+    free: int | None = None  # allocatable less allocated
     ready: bool | None = None
     taints: str | None = None
     labelled: bool | None = None  # carries labels of GPU feature discovery or of the operator

@@ -210,6 +210,10 @@ def _gpus(section: list[str] | None) -> int | None:
     return sum(numbers)
 
 
+def _difference(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else whole - part
+
+
 def _node(lines: list[str], top: dict[str, str]) -> K8sNode:
     taints = _section(lines, "Taints") or []
     shown = [line.strip() for line in taints if line.strip() and line.strip() != "<none>"]
@@ -220,11 +224,14 @@ def _node(lines: list[str], top: dict[str, str]) -> K8sNode:
             allocated = int(found[1])
     system = {f["key"]: f["value"].strip() for line in lines if (f := _FIELD.match(line)) and f["indent"]}
     ready = next((found[1] for line in lines if (found := re.match(r"\s+Ready\s+(True|False|Unknown)\b", line))), None)
+    capacity, allocatable = _gpus(_section(lines, "Capacity")), _gpus(_section(lines, "Allocatable"))
     return K8sNode(
         name=top["Name"],
-        capacity=_gpus(_section(lines, "Capacity")),
-        allocatable=_gpus(_section(lines, "Allocatable")),
+        capacity=capacity,
+        allocatable=allocatable,
         allocated=allocated,
+        withheld=_difference(capacity, allocatable),
+        free=_difference(allocatable, allocated),
         ready=None if ready is None else ready == "True",
         taints=", ".join(shown) or None,
         labelled="nvidia.com/" in labels or None,
@@ -383,6 +390,7 @@ def _node_object(name: str, data: dict[str, Any]) -> K8sNode:
         name=name,
         capacity=count("capacity"),
         allocatable=count("allocatable"),
+        withheld=_difference(count("capacity"), count("allocatable")),
         taints=", ".join(f"{t.get('key')}={t.get('value', '')}:{t.get('effect')}" for t in taints) or None,
         labelled=any(str(label).startswith("nvidia.com/") for label in labels) or None,
         runtime=info.get("containerRuntimeVersion"),

@@ -17,7 +17,7 @@ _COUNT_LOW = re.compile(r"gres/\w+(?::\S+)? count (?:reported lower than configu
 
 
 def _slurm_node(
-    name: str, state: str | None, reason: str | None, at: int, gres: str | None = None, used: str | None = None
+    name: str, state: str | None, reason: str | None, at: int, *, gres: str | None = None, used: str | None = None
 ) -> SlurmNode:
     return SlurmNode(
         at=at,
@@ -60,7 +60,7 @@ def show_node(text: str) -> Iterator[SlurmNode]:
         raise NotThisFormat
     if not re.search(r"\bState=\S+ +\w|\bReason=|\bArch=", text[:4000]):
         raise NotThisFormat  # a line of slurm.conf
-    yield _slurm_node(name[1], state, reason, last, gres, used)
+    yield _slurm_node(name[1], state, reason, last, gres=gres, used=used)
 
 
 def sinfo_reasons(text: str) -> Iterator[SlurmNode]:
