@@ -47,7 +47,7 @@ class SymbolError(Fact):
 class VersionConflict(Fact):
     """Two parts whose versions don't go together. `needed` is what `part` would need of `other`; `advice` what to change.
 
-    topic: driver, architecture, companion, jax, cudnn, python, wheels, dependency.
+    topic: driver, arch-list, companion, jax, python, wheels, dependency. `cuda` is the CUDA version of the build.
     """
 
     kind: ClassVar[str] = "version_conflict"
@@ -58,7 +58,20 @@ class VersionConflict(Fact):
     other: str
     found: str | None = None
     needed: str | None = None
+    cuda: str | None = None
     advice: str = ""
+
+
+class VisibleDevices(Fact):
+    """A list of visible GPUs in the environment, against what is there; `problem` where the two don't fit."""
+
+    kind: ClassVar[str] = "visible_devices"
+
+    name: str
+    setting: str
+    listed: int | None = None
+    present: int | None = None
+    problem: str | None = None
 
 
 class PythonPackage(Fact):
