@@ -117,10 +117,15 @@ def _expression(test: Test, condition: Condition, by_alias: dict[str, Condition]
             _is_text(condition, test.field) and _is_text(by_alias[value.alias], value.field)
         ):
             return None
-        return {test.field: {value.alias: value.field}}
+        return {_field(test.field): {value.alias: _field(value.field)}}
     if test.operator == "eq" and isinstance(value, (str, bool)) and _type(condition, test.field) is type(value):
-        return {test.field: value}
+        return {_field(test.field): value}
     return None
+
+
+def _field(name: str) -> str:
+    """Return the name of a field in messages: `id`, `sid` and `key` of a fact must not replace those of the message."""
+    return f"f_{name}"
 
 
 def _is_text(condition: Condition, field: str) -> bool:
@@ -160,7 +165,7 @@ def _evaluate(compiled: _Compiled, store: FactStore) -> dict[str, list[Match]]:
                 message: dict[str, Any] = {"id": name, "sid": session, "key": number}
                 for field in compiled.fields[key]:
                     value = fact.value(field)
-                    message[field] = f"unknown {name}" if value is None else value
+                    message[_field(field)] = f"unknown {name}" if value is None else value
                 code, state = network.assert_fact(handle, json.dumps(message))
                 if code != 0:
                     continue
