@@ -223,7 +223,7 @@ class SlurmGres(Fact):
     seen_by: str  # gres.conf, slurm.conf
     nodes: str | None = None
     type: str | None = None
-    count: int | None = None
+    gpus: int | None = None
     file: str | None = None
     autodetect: str | None = None
     records: int | None = None  # records that describe the same GPUs

@@ -181,7 +181,7 @@ def gres_conf(text: str) -> Iterator[SlurmGres]:
     >>> facts = list(gres_conf("AutoDetect=nvml\nName=gpu\nName=gpu"))
     >>> facts[-1].records, facts[-1].autodetect
     (2, 'nvml')
-    >>> next(gres_conf("NodeName=g[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3]")).count
+    >>> next(gres_conf("NodeName=g[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3]")).gpus
     4
     """
     lines = text.split("\n")
@@ -213,7 +213,7 @@ def gres_conf(text: str) -> Iterator[SlurmGres]:
                 seen_by="gres.conf",
                 nodes=nodes or None,
                 type=pairs.get("type"),
-                count=count or None,
+                gpus=count or None,
                 file=file or None,
                 autodetect=autodetect,
                 records=1,
@@ -229,7 +229,7 @@ def gres_conf(text: str) -> Iterator[SlurmGres]:
     for nodes, count in total.items():
         if count:
             yield SlurmGres(
-                at=last[nodes], seen_by="gres.conf total", nodes=nodes or None, count=count, autodetect=autodetect
+                at=last[nodes], seen_by="gres.conf total", nodes=nodes or None, gpus=count, autodetect=autodetect
             )
 
 
@@ -237,7 +237,7 @@ def conf_node(text: str) -> Iterator[SlurmGres]:
     """A node line of slurm.conf that declares GPUs.
 
     >>> fact = next(conf_node("NodeName=g[1-2] CPUs=64 Gres=gpu:a100:4 State=UNKNOWN"))
-    >>> fact.count, fact.nodes
+    >>> fact.gpus, fact.nodes
     (4, 'g[1-2]')
     """
     line = text.partition("\n")[0]
@@ -251,7 +251,7 @@ def conf_node(text: str) -> Iterator[SlurmGres]:
         seen_by="slurm.conf",
         nodes=found["nodes"],
         type=counts[0][0] or None,
-        count=sum(int(number or 1) for _, number in counts),
+        gpus=sum(int(number or 1) for _, number in counts),
     )
 
 
