@@ -57,9 +57,8 @@ def judge(oom: GpuOom) -> str:
         return oom.what
     room = oom.limit or oom.total
     if oom.what == "handle":
-        if oom.free is not None and oom.total:
-            if oom.free / oom.total > _PLENTY:
-                return "not_memory"
+        if oom.free is not None and oom.total and oom.free / oom.total > _PLENTY:
+            return "not_memory"
         return "preallocation" if oom.framework in ("tensorflow", "jax") else "unknown"
     if oom.holders is None and oom.others is None and oom.what in ("context", "pool"):
         return "others" if oom.what == "context" else "preallocation"
@@ -209,18 +208,18 @@ def _series(gpus: list[Gpu], logged: list[GpuMemoryUse]) -> Iterator[GpuMemoryUs
         if gpu.gpu and gpu.memory_used is not None and gpu.where is not None:
             by_gpu.setdefault((gpu.gpu, gpu.where.source), []).append(gpu)
     for (name, _), samples in by_gpu.items():
-        result = growth([sample.memory_used or 0.0 for sample in samples]) if len(samples) > 1 else None
-        if result and result["growing"]:
-            yield GpuMemoryUse(label="memory in use", gpu=name, where=samples[-1].where, **result)
+        use = growth("memory in use", [sample.memory_used or 0.0 for sample in samples])
+        if use.growing:
+            yield use.model_copy(update={"gpu": name, "where": samples[-1].where})
     blocks: dict[tuple[str, str], list[GpuMemoryUse]] = {}
     for block in logged:
         if block.where is not None:
             blocks.setdefault((block.label, block.where.source), []).append(block)
     for (label, _), parts in blocks.items():
         if len(parts) > 2:
-            result = growth([value for part in parts for value in (part.first, part.last)])
-            if result["growing"]:
-                yield GpuMemoryUse(label=label, where=parts[-1].where, **result)
+            use = growth(label, [value for part in parts for value in (part.first, part.last)])
+            if use.growing:
+                yield use.model_copy(update={"where": parts[-1].where})
 
 
 def _shares(memory: list[HostMemory], gpus: list[Gpu]) -> None:

@@ -104,7 +104,7 @@ def daemon_oom(text: str) -> Iterator[HostOomKill]:
     >>> fact.killer, fact.pid, fact.process, fact.resident
     ('earlyoom', 3226, 'python3.13', 29931.0)
     """
-    line = text.split("\n")[0][:900]
+    line = text.split("\n", maxsplit=1)[0][:900]
     if found := _OOMD_UNIT.search(line):
         yield HostOomKill(killer="systemd-oomd", process=_unit(found["unit"]), account=found["why"].strip())
     elif found := _OOMD_COUNT.search(line):
@@ -144,7 +144,7 @@ _OTHERS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("cgroup", "slurm", r"[Ee]xceeded (?:job|step) memory limit"),
         ("cgroup", "slurm", rf"[Ee]xceeded (?:virtual )?memory limit \((?P<used>{_S}) > (?P<limit>{_S})\)"),
         ("cgroup", "slurm", r"(?:srun|slurmstepd): error: .{0,120}Out Of Memory"),
-        ("cgroup", "slurm", r"\bOUT_OF_MEMORY\b(?=\s|$|\+|\|).{0,40}(?:\d+:\d+|$)"),
+        ("cgroup", "slurm", r"\bOUT_OF_MEM\w*\+?(?:\s*\|\s*|\s+)\d+:\d+|State=OUT_OF_MEMORY|^\s*\d\S*\s.{0,120}\bOUT_OF_ME\S*\s*$"),
         ("cgroup", "pbs", rf"PBS: job killed: (?:v?mem|pmem|pvmem) (?P<used>{_S}) exceeded limit (?P<limit>{_S})"),
         ("cgroup", "lsf", r"TERM_MEMLIMIT"),
         ("cgroup", "condor", rf"[Jj]ob has gone over (?:cgroup )?memory limit of (?P<limit>{_S})"),
@@ -220,8 +220,9 @@ FORMATS = (
         ),
         kernel_oom,
         lines=7,
+        fold=True,
     ),
-    Format("OOM daemon", ("systemd-oomd", "earlyoom", "nohang"), daemon_oom, lines=1),
+    Format("OOM daemon", ("systemd-oomd", "earlyoom", "nohang"), daemon_oom, lines=1, fold=True),
     Format(
         "OOM kill of a container or job",
         (
@@ -233,7 +234,7 @@ FORMATS = (
             "exceeded step memory limit",
             "memory limit (",
             "Out Of Memory",
-            "OUT_OF_MEMORY",
+            "OUT_OF_ME",
             "PBS: job killed",
             "TERM_MEMLIMIT",
             "over memory limit",
@@ -250,5 +251,6 @@ FORMATS = (
         ),
         scheduler_oom,
         lines=1,
+        fold=True,
     ),
 )

@@ -28,7 +28,7 @@ _WORDINGS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("tensorrt-llm", True, r"component could not be created: KV cache(?:.{0,60}Total GPU memory \(GiB\): (?P<total_gib>[\d.]+))?"),
         ("tensorrt-llm", True, r"(?:Impossible to fit any sequence in kvCache|No (?:free|available) blocks? (?:left )?(?:in|for).{0,20}KV ?cache|not enough (?:free )?memory .{0,30}kv ?cache|kv ?cache.{0,40}(?:insufficient|not enough) (?:GPU )?memory)"),
         ("tgi", True, rf"Not enough memory to handle (?P<needed_tokens>{_N}) (?:total|prefill) tokens(?: with .{{0,60}})?\. You need to (?:decrease|increase)"),
-        ("tgi", True, rf"Not enough memory to run with (?:the )?`?--?max-batch-(?:prefill|total)-tokens"),
+        ("tgi", True, r"Not enough memory to run with (?:the )?`?--?max-batch-(?:prefill|total)-tokens"),
         ("lmdeploy", True, r"No enough blocks? for (?:`?session_len`?)? ?\(?(?P<needed_tokens>\d+)\)?"),
         ("llama.cpp", True, r"(?:llama_\w*kv_cache\w*|llama_new_context\w*|llama_init\w*|llama_context)\S*:.{0,60}(?:failed to allocate (?:CUDA\d+ )?buffer for kv cache|kv_cache_init\(\) failed for self-attention cache|failed to allocate .{0,20}kv cache)"),
         ("ollama", True, r"(?:failed to (?:create|initialize) (?:the )?context: )failed to allocate (?:buffer for )?(?:kv|memory for the KV) ?cache"),
@@ -97,8 +97,8 @@ def _mib(text: str) -> float | None:
 
 
 _VLLM = re.compile(
-    rf"Free memory on device(?: (?P<device>\S+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) Gi?B\) on startup is less than desired "
-    rf"GPU memory utilization \([\d.]+, (?P<wanted>[\d.]+) Gi?B\)"
+    r"Free memory on device(?: (?P<device>\S+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) Gi?B\) on startup is less than desired "
+    r"GPU memory utilization \([\d.]+, (?P<wanted>[\d.]+) Gi?B\)"
 )
 _TF_NEW = re.compile(r"totalMemory: (?P<total>[\d.]+\s*[KMGT]i?B) freeMemory: (?P<free>[\d.]+\s*[KMGT]i?B)")
 _TF_OLD = re.compile(r"Total memory: (?P<total>[\d.]+\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>[\d.]+\s*[KMGT]i?B)")

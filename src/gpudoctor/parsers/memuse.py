@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from gpudoctor.facts.memory import GpuMemoryUse
 from gpudoctor.parsers.base import Format, NotThisFormat
@@ -47,16 +48,16 @@ def gpu_memory_use(text: str) -> Iterator[GpuMemoryUse]:
             break
         if not series:
             raise NotThisFormat
-    yield GpuMemoryUse(at=last_line, label=label, **growth(series))
+    yield growth(label, series).model_copy(update={"at": last_line})
 
 
-def growth(series: Sequence[float]) -> dict[str, float | int | bool]:
+def growth(label: str, series: Sequence[float]) -> GpuMemoryUse:
     """Judge a series: it grows if it hardly ever falls, keeps rising in its last third, and the rise is worth naming.
 
-    >>> growth([5000, 9000, 9100, 9100, 9100, 9100, 9100])["growing"]
+    >>> growth("memory", [5000, 9000, 9100, 9100, 9100, 9100, 9100]).growing
     False
     """
-    steps = [later - earlier for earlier, later in zip(series, series[1:])]  # noqa: B905
+    steps = [later - earlier for earlier, later in pairwise(series)]
     rise = series[-1] - series[0]
     falls = sum(1 for step in steps if step < -0.01 * series[0])
     third = series[-max(2, len(series) // 3) :]
@@ -69,13 +70,14 @@ def growth(series: Sequence[float]) -> dict[str, float | int | bool]:
         and warm[-1] - warm[0] >= _LEAST / 2
         and third[-1] - third[0] >= 0.1 * rise
     )
-    return {
-        "samples": len(series),
-        "first": series[0],
-        "last": series[-1],
-        "per_sample": rise / max(1, len(steps)),
-        "growing": growing,
-    }
+    return GpuMemoryUse(
+        label=label,
+        samples=len(series),
+        first=series[0],
+        last=series[-1],
+        per_sample=rise / max(1, len(steps)),
+        growing=growing,
+    )
 
 
 FORMATS = (

@@ -56,7 +56,7 @@ _WORDINGS = (
     _wording("tensorflow", r"OOM when allocating tensor (?:of shape|with shape)\s?\[(?P<shape>[\d,x ]*)\](?: and type (?P<dtype>\w+))?(?!.{0,120}(?:by allocator (?:mkl)?cpu|CPU:0))"),
     _wording("tensorflow", rf"failed to allocate (?P<requested>{S})(?: \({B} bytes\))? from device:(?: RESOURCE_EXHAUSTED:)?[ :]*CUDA_ERROR_OUT_OF_MEMORY", "pool"),
     _wording("tensorflow", rf"cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY(?:.{{0,60}}total memory reported: (?P<total>{B}))?", "context"),
-    _wording("tensorflow", r"CUDA runtime implicit initialization on GPU:(?P<device>\d+) failed\. Status: (?:out of memory|all CUDA-capable)", "context"),
+    _wording("tensorflow", r"CUDA runtime implicit initialization on GPU:(?P<device>\d+) failed\. Status: out of memory", "context"),
     _wording("tensorflow", r"cudaGetDevice\(\) failed\. Status: out of memory", "context"),
     _wording("tensorflow", r"Dst tensor is not initialized"),
     _wording("tensorflow", r"failed to create cublas(?:Lt)? handle: (?:CUBLAS_STATUS_(?:ALLOC_FAILED|NOT_INITIALIZED)|cublas error|the resource allocation failed|the library was not initialized)", "handle"),
@@ -89,7 +89,7 @@ _WORDINGS = (
     _wording("llama.cpp", rf"allocating (?P<requested>{S}) on device (?P<device>\d+): cudaMalloc failed: out of memory"),
     _wording("llama.cpp", rf"failed to allocate CUDA(?P<device>\d+) buffer of size (?P<requested>{B})"),
     _wording("llama.cpp", r"unable to allocate CUDA(?P<device>\d+) buffer", "weights"),
-    _wording("llama.cpp", r"CUDA error(?: 2)?(?: at \S+)?: out of memory.{0,80}(?:current device: (?P<device>\d+), in function|ggml[-_]cuda)"),
+    _wording("llama.cpp", r"CUDA error(?: 2)?(?: at \S+)?: out of memory.{0,80}?(?:current device: (?P<device>\d+), in function|ggml[-_]cuda)"),
     _wording("ollama", r"llama runner process (?:has terminated|no longer running): .{0,80}(?:CUDA error|cudaMalloc|CUDA0).{0,40}(?:out of memory|buffer)"),
     # video
     _wording("nvenc", r"(?:OpenEncodeSessionEx|nvEncOpenEncodeSessionEx)\b.{0,80}(?:out of memory|\b10\b|OUT_OF_MEMORY)", "session"),
@@ -104,11 +104,10 @@ _WORDINGS = (
     _wording("opencv", r"Gpu API call\) out of memory in function"),
     _wording("blender", r"System is out of GPU memory|Out of memory in (?:CUDA|cuda|OptiX|cuMem)\w*"),
     _wording("ctranslate2", r"CUDA failed with error out of memory"),
-    _wording("darknet", r"CUDA Error: out of memory"),
     _wording("opencl", r"CL_MEM_OBJECT_ALLOCATION_FAILURE"),
     _wording("nccl", r"NCCL (?:WARN|INFO)\b.{0,80}Cuda failure (?:2 )?'?out of memory"),
     # PyTorch without numbers, and plain CUDA
-    _wording("pytorch", rf"cuda runtime error \(2\) : out of memory|THCudaCheck FAIL .{{0,200}}error=2 : out of memory"),
+    _wording("pytorch", r"cuda runtime error \(2\) : out of memory|THCudaCheck FAIL .{0,200}error=2 : out of memory"),
     _wording("pytorch", r"CUBLAS_STATUS_ALLOC_FAILED when calling", "handle"),
     _wording("pytorch", r"cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "handle"),
     _wording("vllm", r"CUDA out of memory occurred when (?:warming up|profiling)"),
@@ -239,25 +238,24 @@ def _complete(fact: GpuOom, seen: list[tuple[int, float | None]]) -> None:
             fact.others_share = round(fact.others / total, 4)
 
 
-_ASYNC = re.compile(
-    rf"Allocation on device (?P<device>\d+)? ?(?:would exceed allowed memory)?.{{0,40}}(?:Currently allocated\s*: (?P<allocated>{S})"
-    rf".{{0,10}}Requested\s*: (?P<requested>{S}).{{0,10}}Device limit\s*: (?P<total>{S}).{{0,10}}Free \(according to CUDA\): (?P<free>{S}))?"
-)
+_ASYNC = re.compile(r"OutOfMemoryError.{0,40}Allocation on device ?(?P<device>\d+)?")
+_ASYNC_NUMBERS = {
+    "allocated": re.compile(rf"Currently allocated\s*: (?P<size>{S})"),
+    "requested": re.compile(rf"Requested\s*: (?P<size>{S})"),
+    "total": re.compile(rf"Device limit\s*: (?P<size>{S})"),
+    "free": re.compile(rf"Free \(according to CUDA\)\s*: (?P<size>{S})"),
+}
 
 
 def _async_pool(message: str) -> GpuOom | None:
     """PyTorch with CUDA's own pool (backend:cudaMallocAsync), as ComfyUI runs it."""
-    found = _ASYNC.search(message) if "OutOfMemoryError" in message else None
+    found = _ASYNC.search(message)
     if found is None:
         return None
-    fact = GpuOom(
-        framework="pytorch",
-        device=int(found["device"]) if found["device"] else None,
-        requested=_mib(found["requested"]),
-        allocated=_mib(found["allocated"]),
-        total=_mib(found["total"]),
-        free=_mib(found["free"]),
-    )
+    sizes = {
+        name: _mib(number["size"]) for name, pattern in _ASYNC_NUMBERS.items() if (number := pattern.search(message))
+    }
+    fact = GpuOom(framework="pytorch", device=int(found["device"]) if found["device"] else None, **sizes)  # type: ignore[arg-type]
     fact.reserved = fact.allocated
     _complete(fact, [])
     return fact
@@ -364,6 +362,6 @@ _ANCHORS = (
 )
 
 FORMATS = (
-    Format("GPU out of memory", _ANCHORS, gpu_oom, lines=9),
+    Format("GPU out of memory", _ANCHORS, gpu_oom, lines=9, fold=True),
     Format("BFC allocator statistics", ("MaxInUse:",), bfc_statistics, lines=8, back=3),
 )
