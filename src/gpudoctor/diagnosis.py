@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -38,8 +39,10 @@ class Doctor:
 
     @cached_property
     def rules(self) -> RuleSet:
-        """All rules; raises RuleError or BadRule where a file is at fault."""
-        return compile_rules(load_rules(self.rule_folders))
+        """All rules that are in order; what is wrong with others is in `faults`, and in every report's problems."""
+        rules, faults = load_rules(self.rule_folders)
+        compiled = compile_rules(rules)
+        return replace(compiled, faults=(*faults, *compiled.faults))
 
     @cached_property
     def scanner(self) -> Scanner:
@@ -53,7 +56,7 @@ class Doctor:
 
     def judge(self, collected: Collected, notes: SourceNotes) -> Report:
         """Infer and resolve: from what was collected to the report."""
-        failures: list[str] = []
+        failures: list[str] = [f"rule left out: {fault}" for fault in self.rules.faults]
         store = combine(collected.facts, failures)
         inference = infer(self.rules, store, self._evaluate)
         failures += inference.failures

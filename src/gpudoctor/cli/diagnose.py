@@ -22,8 +22,6 @@ def run(args: argparse.Namespace) -> int:
     from pathlib import Path
 
     from gpudoctor.diagnosis import Doctor
-    from gpudoctor.engine.compile import BadRule
-    from gpudoctor.engine.load import RuleError
     from gpudoctor.sources.base import SourceUnreadable
     from gpudoctor.sources.open import open_sources
 
@@ -32,7 +30,4 @@ def run(args: argparse.Namespace) -> int:
     except SourceUnreadable as error:
         sys.stderr.write(f"gpudoctor: {error}\n")
         return 66
-    except (RuleError, BadRule) as error:
-        sys.stderr.write(f"gpudoctor: {error}\n")
-        return 64
     return emit(report, args)

@@ -39,8 +39,6 @@ def _seconds(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Examine this machine."""
     from gpudoctor.diagnosis import Doctor
-    from gpudoctor.engine.compile import BadRule
-    from gpudoctor.engine.load import RuleError
     from gpudoctor.examine import examine
     from gpudoctor.sources.live import LiveHost
 
@@ -50,16 +48,11 @@ def run(args: argparse.Namespace) -> int:
             return 66
     doctor = Doctor([Path(folder) for folder in args.rules])
     host = LiveHost(args.root, args.commands)
-    try:
-        doctor.rules  # noqa: B018  # a rule file with a typo is one line, before anything runs
-        if wants_tui(args):
-            from gpudoctor.tui.app import run_live
+    if wants_tui(args):
+        from gpudoctor.tui.app import run_live
 
-            return run_live(doctor, host, args)
-        report = examine(doctor, host, timeout=args.timeout, profile=args.profile)
-    except (RuleError, BadRule) as error:
-        sys.stderr.write(f"gpudoctor: {error}\n")
-        return 64
+        return run_live(doctor, host, args)
+    report = examine(doctor, host, timeout=args.timeout, profile=args.profile)
     status = emit(report, args)
     if any(probe.status == "timeout" for probe in report.probes):
         # A thread that hangs in the kernel would keep the interpreter from ending.

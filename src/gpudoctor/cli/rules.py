@@ -17,39 +17,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the action; 0 where all is well, 1 where a rule or test fails, 64 on wrong usage."""
-    from gpudoctor.engine.compile import BadRule
     from gpudoctor.engine.load import RuleError
 
     try:
         return {"lint": _lint, "test": _test, "list": _list}[args.action](args)
-    except (RuleError, BadRule, FileNotFoundError) as error:
+    except (RuleError, FileNotFoundError) as error:
         sys.stderr.write(f"gpudoctor rules: {error}\n")
         return 1
 
 
 def _lint(args: argparse.Namespace) -> int:
+    from gpudoctor.collect.probe import load_probes
     from gpudoctor.diagnosis import Doctor
     from gpudoctor.engine.compile import compile_rules
     from gpudoctor.engine.load import read_rule_file
 
-    doctor = Doctor([Path(folder) for folder in args.rules])
-    known = {rule.id for rule in doctor.rules.rules}
-    count = len(known)
+    ours = Doctor([Path(folder) for folder in args.rules]).rules
+    checked, faults = ours, list(ours.faults)
     if args.path:
-        rules = [rule for path in _files(args.path) for rule in read_rule_file(path)]
-        compile_rules(rules)
-        known |= {rule.id for rule in rules}
-        count = len(rules)
-        checked = rules
-    else:
-        checked = list(doctor.rules.rules)
-    for rule in checked:
+        read = [read_rule_file(path) for path in _files(args.path)]
+        checked = compile_rules(rule for rules, _ in read for rule in rules)
+        faults = [fault for _, wrong in read for fault in wrong] + list(checked.faults)
+    known = {rule.id for rule in (*ours.rules, *checked.rules)}
+    areas = {rule_id.partition(".")[0] for rule_id in known}
+    probes = {probe.name for probe in load_probes()}
+    for rule in checked.rules:
         for other in rule.explains:
-            if not other.endswith(".*") and other not in known:
-                sys.stderr.write(f"gpudoctor rules: {rule.id}: explains {other}, which no rule declares\n")
-                return 1
-    sys.stdout.write(f"{count} rules are in order\n")
-    return 0
+            if other not in known and not (other.endswith(".*") and other[:-2] in areas):
+                faults.append(f"{rule.id}: explains {other}, which no rule declares")
+        faults += [f"{rule.id}: verify names {name}, which is no probe" for name in rule.verify if name not in probes]
+    for fault in faults:
+        sys.stderr.write(f"gpudoctor rules: {fault}\n")
+    sys.stdout.write(f"{len(checked.rules)} rules are in order, {len(faults)} faults\n")
+    return 1 if faults else 0
 
 
 def _test(args: argparse.Namespace) -> int:

@@ -84,24 +84,35 @@ class RuleSet:
     rules: tuple[Rule, ...]
     alternatives: tuple[Alternative, ...]
     patterns: tuple[LogPattern, ...]
+    faults: tuple[str, ...] = ()
 
 
 def compile_rules(rules: Iterable[Rule]) -> RuleSet:
-    """Compile rules; raises BadRule at the first fault."""
-    rules = tuple(rules)
+    """Compile rules; one that can't be compiled is left out and named in `faults`."""
+    kept: list[Rule] = []
+    faults: list[str] = []
     patterns: dict[str, LogPattern] = {}
     alternatives: list[Alternative] = []
     for rule in rules:
-        number = 0
-        for index, way in enumerate(rule.ways):
-            try:
-                for alternative in _alternatives(rule, way, patterns):
-                    alternatives.append(replace(alternative, number=number))
-                    number += 1
-            except (BadRule, BadTemplate) as error:
-                place = f"ways.{index}" if len(rule.ways) > 1 else "when"
-                raise BadRule(f"{rule.id}: {place}: {error}") from None
-    return RuleSet(rules, tuple(alternatives), tuple(patterns.values()))
+        try:
+            compiled = _compile_rule(rule, patterns)
+        except (BadRule, BadTemplate) as error:
+            faults.append(f"{rule.id}: {error}")
+            continue
+        kept.append(rule)
+        alternatives += [replace(alternative, number=number) for number, alternative in enumerate(compiled)]
+    return RuleSet(tuple(kept), tuple(alternatives), tuple(patterns.values()), tuple(faults))
+
+
+def _compile_rule(rule: Rule, patterns: dict[str, LogPattern]) -> list[Alternative]:
+    compiled: list[Alternative] = []
+    for index, way in enumerate(rule.ways):
+        try:
+            compiled += _alternatives(rule, way, patterns)
+        except (BadRule, BadTemplate) as error:
+            place = f"ways.{index}" if len(rule.ways) > 1 else "when"
+            raise BadRule(f"{place}: {error}") from None
+    return compiled
 
 
 def _alternatives(rule: Rule, way: Way, patterns: dict[str, LogPattern]) -> Iterator[Alternative]:

@@ -27,49 +27,52 @@ def declarations(name: str) -> Path:
     raise FileNotFoundError(f"gpudoctor's own {name}/ folder is missing; reinstall gpudoctor")
 
 
-def load_rules(folders: Iterable[Path]) -> list[Rule]:
-    """Read every *.yaml of the folders; raises RuleError at the first fault."""
-    rules: list[Rule] = []
+def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
+    """Read every *.yaml of the folders; returns the rules that are in order, and one line per fault."""
+    rules: dict[str, Rule] = {}
+    faults: list[str] = []
     for folder in folders:
+        if not folder.is_dir():
+            faults.append(f"{folder}: no such folder of rules")
         for path in sorted(folder.glob("*.yaml")):
-            rules += read_rule_file(path)
-    seen: dict[str, Rule] = {}
-    for rule in rules:
-        if rule.id in seen:
-            raise RuleError(f"{rule.id}: declared twice; write a second way below the first `ways` instead")
-        seen[rule.id] = rule
-    return rules
+            found, wrong = read_rule_file(path)
+            faults += wrong
+            for rule in found:
+                if rule.id in rules:
+                    faults.append(f"{path}: {rule.id}: declared twice; write a further way below its `ways` instead")
+                else:
+                    rules[rule.id] = rule
+    return list(rules.values()), faults
 
 
-def read_rule_file(path: Path) -> list[Rule]:
-    """Read one file; raises RuleError naming file, line and key."""
+def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
+    """Read one file; a fault is one line `file:line: rule: key: what is wrong` and costs only its rule."""
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.load(text, Loader=Loader)  # noqa: S506  # a safe loader either way
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise RuleError(f"{path}:{line}: not valid YAML: {error.problem}") from None
+        return [], [f"{path}:{line}: not valid YAML: {error.problem}"]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise RuleError(f"{path}:1: can't be read: {error}") from None
+        return [], [f"{path}:1: can't be read: {error}"]
     if data is None:
-        return []
+        return [], []
     if not isinstance(data, list):
-        raise RuleError(f"{path}:1: a rule file is a list of rules (`- id: ...`)")
-    rules = []
+        return [], [f"{path}:1: a rule file is a list of rules (`- id: ...`)"]
+    rules: list[Rule] = []
+    faults: list[str] = []
     for number, entry in enumerate(data):
         try:
             rules.append(Rule.model_validate(entry))
         except ValidationError as error:
-            first = error.errors()[0]
-            keys = [
-                key for key in first["loc"] if key != "ways" or "ways" in (entry if isinstance(entry, dict) else {})
-            ]
+            # a misspelt key also makes another one missing: name the misspelt one
+            first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
+            keys = [key for key in first["loc"] if key != "ways" or (isinstance(entry, dict) and "ways" in entry)]
             name = entry.get("id", f"rule {number + 1}") if isinstance(entry, dict) else f"rule {number + 1}"
-            line = line_of(text, [number, *keys])
             where = ".".join(str(key) for key in keys) or "rule"
-            raise RuleError(f"{path}:{line}: {name}: {where}: {first['msg']}") from None
-    return rules
+            faults.append(f"{path}:{line_of(text, [number, *keys])}: {name}: {where}: {first['msg']}")
+    return rules, faults
 
 
 def line_of(text: str, keys: list[Any]) -> int:
