@@ -24,8 +24,10 @@ def judge_load(store: FactStore) -> Iterable[Fact]:
         gpu.app_clock_share = _share(gpu.clock_app_sm, gpu.clock_app_sm_default)
         if gpu.retired_single_bit is not None or gpu.retired_double_bit is not None:
             gpu.retired_pages = (gpu.retired_single_bit or 0) + (gpu.retired_double_bit or 0)
+        if gpu.temperature is not None and gpu.temperature_slowdown:
+            gpu.degrees_to_slowdown = gpu.temperature_slowdown - gpu.temperature
         gpu.busy = _busy(gpu)
-        for field, base in (("clock_share", "clock_sm"), ("power_share", "power"), ("power_limit_share", "power_limit"), ("app_clock_share", "clock_app_sm")):  # fmt: skip
+        for field, base in (("clock_share", "clock_sm"), ("power_share", "power"), ("power_limit_share", "power_limit"), ("app_clock_share", "clock_app_sm"), ("degrees_to_slowdown", "temperature")):  # fmt: skip
             if base in gpu.where_fields:
                 gpu.where_fields[field] = gpu.where_fields[base]
     return [*_mix(gpus, "name"), *_mix(gpus, "vbios")]

@@ -122,6 +122,7 @@ class Gpu(Fact):
     power_limit_share: float | None = None  # limit as a share of the default limit
     app_clock_share: float | None = None  # application clock as a share of its default
     retired_pages: int | None = None
+    degrees_to_slowdown: float | None = None
     virtualization: str | None = None
     vgpu_license: str | None = None
     gsp_firmware: str | None = None
