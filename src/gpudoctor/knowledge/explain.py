@@ -367,7 +367,7 @@ def _cuda(number: int) -> Explanation | None:
         facts=tuple(facts),
         causes=found.causes,
         check=found.check,
-        fix=found.fix or ladder(("launch-blocking", "update-app") if found.causes else ()),
+        fix=found.fix,
         references=found.sources,
         related=found.findings,
     )
@@ -423,7 +423,7 @@ def _nv_status(number: int) -> Explanation | None:
 def _named(text: str) -> Explanation | None:
     match = _NCCL_SETTING.search(text)
     if match:
-        found = _variable(match[1], match[2])
+        found = _variable(match[1], match[2].rstrip(".'\"") if match[2] else None)
         if found:
             return found
     inner = _cuda_in(text)

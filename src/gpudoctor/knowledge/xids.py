@@ -15,7 +15,7 @@ Severity = Literal["info", "warning", "critical"]
 Locality = Literal["local", "remote", "unknown"]
 
 LINE = re.compile(
-    r"Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)(?: GPU-I:(?P<instance>\d+))?\): (?P<number>\d{1,4})(?:, (?P<detail>.{0,500}))?"
+    r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)(?: GPU-I:(?P<instance>\d+))?\): (?P<number>\d{1,4})(?:, (?P<detail>.{0,500}))?"
 )
 _PROCESS = re.compile(r"pid=(?P<pid>'?<unknown>'?|\d+), name=(?P<name>[^,]{0,64})(?:, )?")
 _NVLINK5 = re.compile(
