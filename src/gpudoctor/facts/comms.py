@@ -183,6 +183,7 @@ class GidEntry(Fact):
     device: str
     port: int = 1
     index: int
+    label: str  # the index as settings write it
     gid: str
     version: str | None = None
     address: str | None = None

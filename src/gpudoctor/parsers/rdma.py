@@ -226,6 +226,7 @@ def show_gids(text: str) -> Iterator[Fact]:
             device=found["device"],
             port=int(found["port"]),
             index=int(found["index"]),
+            label=str(int(found["index"])),
             gid=found["gid"].lower(),
             version=found["version"].lower(),
             address=found["ip"],
