@@ -29,23 +29,25 @@ class CudaError:
 
 
 @cache
+def _at(index: int) -> CudaError:
+    row = table("cuda_errors").rows[index]
+    return CudaError(
+        number=row["code"],
+        runtime=row.get("runtime"),
+        driver=row.get("driver"),
+        text=row.get("text"),
+        meaning=row["meaning"],
+        causes=words(row, "causes"),
+        check=words(row, "check"),
+        fix=ladder(words(row, "fix")),
+        findings=words(row, "findings"),
+        sources=sources("cuda_errors", row["source"]),
+    )
+
+
 def every() -> tuple[CudaError, ...]:
     """All errors that the headers name."""
-    return tuple(
-        CudaError(
-            number=row["code"],
-            runtime=row.get("runtime"),
-            driver=row.get("driver"),
-            text=row.get("text"),
-            meaning=row["meaning"],
-            causes=words(row, "causes"),
-            check=words(row, "check"),
-            fix=ladder(words(row, "fix")),
-            findings=words(row, "findings"),
-            sources=sources("cuda_errors", row["source"]),
-        )
-        for row in table("cuda_errors").rows
-    )
+    return tuple(_at(index) for index in range(len(table("cuda_errors").rows)))
 
 
 def by_number(number: int) -> CudaError | None:
@@ -54,7 +56,10 @@ def by_number(number: int) -> CudaError | None:
     >>> by_number(802).driver
     'CUDA_ERROR_SYSTEM_NOT_READY'
     """
-    return next((item for item in every() if item.number == number), None)
+    for index, row in enumerate(table("cuda_errors").rows):
+        if row["code"] == number:
+            return _at(index)
+    return None
 
 
 def by_name(name: str) -> CudaError | None:
@@ -64,7 +69,10 @@ def by_name(name: str) -> CudaError | None:
     100
     """
     wanted = name.casefold()
-    return next((item for item in every() if wanted in (n.casefold() for n in item.names)), None)
+    for index, row in enumerate(table("cuda_errors").rows):
+        if wanted in (row.get("runtime", "").casefold(), row.get("driver", "").casefold()):
+            return _at(index)
+    return None
 
 
 def by_text(text: str) -> CudaError | None:
@@ -74,5 +82,6 @@ def by_text(text: str) -> CudaError | None:
     710
     """
     folded = text.casefold()
-    found = [item for item in every() if item.text and len(item.text) > 12 and item.text.casefold() in folded]
-    return max(found, key=lambda item: len(item.text or ""), default=None)
+    rows = table("cuda_errors").rows
+    found = [i for i, row in enumerate(rows) if len(row.get("text", "")) > 12 and row["text"].casefold() in folded]
+    return _at(max(found, key=lambda index: len(rows[index]["text"]))) if found else None

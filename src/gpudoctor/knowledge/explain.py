@@ -38,24 +38,21 @@ class Explanation:
 
 FindingLookup = Callable[[str], Explanation | None]
 
-_NUMBERED = re.compile(
-    r"(?P<what>sxid|xid|nvidia[-_ ]?smi|nvml|nccl|cublas|cudnn|cuda|ib|ibv|wc|nv[-_ ]?status)"
+_NUMBERED = (
+    r"(?i)(?P<what>sxid|xid|nvidia[-_ ]?smi|nvml|nccl|cublas|cudnn|cuda|ib|ibv|wc|nv[-_ ]?status)"
     r"(?:[-_ ]*(?:error|err|code|exit|status|return|result|rc)(?:[-_ ]*(?:code|status))?)?[\s:#=_-]*"
-    r"(?P<number>0x[0-9a-f]+|\d+)",
-    re.IGNORECASE,
+    r"(?P<number>0x[0-9a-f]+|\d+)"
 )
 _FAMILIES = {"nvml": "nvml", "nccl": "nccl", "cublas": "cublas", "cudnn": "cudnn", "ib": "ib", "ibv": "ib", "wc": "ib"}
-_FINDING = re.compile(r"[a-z][a-z0-9]*\.[a-z0-9]+(?:-[a-z0-9]+)*")
-_DOTTED = re.compile(
-    r"(?:(?P<what>[a-z][a-z0-9_ -]*?)[\s=:]+)?v?(?P<version>\d+(?:\.\d+)+)(?P<build>\+cu\d+)?", re.IGNORECASE
-)
-_NCCL_SETTING = re.compile(r"(NCCL_[A-Z0-9_]+)(?:(?:=| set by environment to | set to )([^\s,;]+))?")
-_CUDA_NAME = re.compile(r"\b(cudaError[A-Za-z]+|cudaSuccess|CUDA_ERROR_[A-Z_]+|CUDA_SUCCESS)\b")
-_STATUS_NAME = re.compile(
+_FINDING = r"[a-z][a-z0-9]*\.[a-z0-9]+(?:-[a-z0-9]+)*"
+_DOTTED = r"(?i)(?:(?P<what>[a-z][a-z0-9_ -]*?)[\s=:]+)?v?(?P<version>\d+(?:\.\d+)+)(?P<build>\+cu\d+)?"
+_NCCL_SETTING = r"(NCCL_[A-Z0-9_]+)(?:(?:=| set by environment to | set to )([^\s,;]+))?"
+_CUDA_NAME = r"\b(cudaError[A-Za-z]+|cudaSuccess|CUDA_ERROR_[A-Z_]+|CUDA_SUCCESS)\b"
+_STATUS_NAME = (
     r"\b(NVML_(?:ERROR_[A-Z_]+|SUCCESS)|nccl[A-Z][A-Za-z]+|CUBLAS_STATUS_[A-Z_]+|CUDNN_STATUS_[A-Z_]+|IBV_WC_[A-Z_]+)\b"
 )
-_WC_STATUS = re.compile(r"Got completion from peer.{0,120}?status=(?:\w+\()?(\d+)")
-_CUDA_NUMBER = re.compile(r"\b(?:CUDA|cuda)(?: driver| runtime)? (?:error|failure)[ :(]*(\d{1,4})\b")
+_WC_STATUS = r"Got completion from peer.{0,120}?status=(?:\w+\()?(\d+)"
+_CUDA_NUMBER = r"\b(?:CUDA|cuda)(?: driver| runtime)? (?:error|failure)[ :(]*(\d{1,4})\b"
 
 
 def explain(text: str, finding: FindingLookup | None = None) -> Explanation | None:
@@ -75,7 +72,7 @@ def explain(text: str, finding: FindingLookup | None = None) -> Explanation | No
         found = reader(thing)
         if found is not None:
             return found
-    if finding is not None and _FINDING.fullmatch(thing.lower()):
+    if finding is not None and re.fullmatch(_FINDING, thing.lower()):
         return finding(thing.lower())
     return _hardware(thing) or _software(thing)
 
@@ -184,7 +181,7 @@ def _sxid_line(text: str) -> Explanation | None:
         return None
     from gpudoctor.knowledge import sxids
 
-    match = sxids.LINE.search(text)
+    match = re.search(sxids.LINE, text)
     if match is None:
         return None
     found = _sxid(int(match["number"]))
@@ -211,7 +208,7 @@ def _message(text: str) -> Explanation | None:
         from gpudoctor.knowledge import xids
 
         facts = xids.decode_init_failure(text)
-    if status := _WC_STATUS.search(text):
+    if status := re.search(_WC_STATUS, text):
         detail = _code("ib", int(status[1]))
         if detail:
             return replace(detail, title=f"{found.title}: {detail.title}", related=(*detail.related, found.subject))
@@ -241,7 +238,7 @@ def _from_message(row: Row) -> Explanation:
 
 
 def _numbered(text: str) -> Explanation | None:
-    match = _NUMBERED.fullmatch(text)
+    match = re.fullmatch(_NUMBERED, text)
     if match is None:
         return None
     what = re.sub(r"[-_ ]", "", match["what"].lower())
@@ -421,7 +418,7 @@ def _nv_status(number: int) -> Explanation | None:
 
 
 def _named(text: str) -> Explanation | None:
-    match = _NCCL_SETTING.search(text)
+    match = re.search(_NCCL_SETTING, text)
     if match:
         found = _variable(match[1], match[2].rstrip(".'\"") if match[2] else None)
         if found:
@@ -429,7 +426,7 @@ def _named(text: str) -> Explanation | None:
     inner = _cuda_in(text)
     if inner:
         return inner
-    if status := _STATUS_NAME.search(text):
+    if status := re.search(_STATUS_NAME, text):
         from gpudoctor.knowledge import return_codes
 
         code = return_codes.by_name(status[1])
@@ -444,14 +441,14 @@ def _cuda_in(text: str) -> Explanation | None:
     folded = text.casefold()
     if "cuda" not in folded and len(text) < 12:
         return None
-    if name := _CUDA_NAME.search(text):
+    if name := re.search(_CUDA_NAME, text):
         found = cuda_errors.by_name(name[1])
         if found:
             return _cuda(found.number)
     whole = cuda_errors.by_name(text)
     if whole:
         return _cuda(whole.number)
-    if number := _CUDA_NUMBER.search(text):
+    if number := re.search(_CUDA_NUMBER, text):
         return _cuda(int(number[1]))
     by_text = cuda_errors.by_text(text)
     return _cuda(by_text.number) if by_text else None
@@ -649,7 +646,7 @@ def _architecture(text: str) -> Explanation | None:
 
 
 def _software(text: str) -> Explanation | None:
-    match = _DOTTED.fullmatch(text)
+    match = re.fullmatch(_DOTTED, text)
     if match is None:
         return None
     what = (match["what"] or "").strip().casefold()
@@ -799,7 +796,7 @@ def suggest(text: str, findings: Iterable[str] = (), count: int = 5) -> tuple[st
         asked = (f"{family} {thing}" for family in ("xid", "sxid", "cuda", "nvml", "nccl", "nvidia-smi"))
         known = [item for item in asked if (found := explain(item)) and "not in the catalogue" not in found.title]
         return tuple(known[:count])
-    numbered = _NUMBERED.fullmatch(thing)
+    numbered = re.fullmatch(_NUMBERED, thing)
     if numbered:
         return _near_numbers(numbered["what"].lower().replace("_", "-").replace(" ", "-"), int(numbered["number"], 0))
     pool = _pool(thing, findings)

@@ -93,9 +93,13 @@ def _build(row: Row) -> Build:
 
 
 @cache
+def _of(framework: str) -> tuple[Build, ...]:
+    return tuple(_build(row) for row in table("frameworks").rows if row["framework"] == framework)
+
+
 def every() -> tuple[Build, ...]:
     """All builds in the tables."""
-    return tuple(_build(row) for row in table("frameworks").rows)
+    return tuple(build for name in names() for build in _of(name))
 
 
 def names() -> tuple[str, ...]:
@@ -104,7 +108,7 @@ def names() -> tuple[str, ...]:
     >>> "torch" in names()
     True
     """
-    return tuple(dict.fromkeys(item.framework for item in every()))
+    return tuple(dict.fromkeys(row["framework"] for row in table("frameworks").rows))
 
 
 def canonical(name: str) -> str:
@@ -134,7 +138,7 @@ def builds(framework: str, version: str) -> tuple[Build, ...]:
     """
     wanted = canonical(framework)
     version = version.split("+", maxsplit=1)[0]
-    own = [item for item in every() if item.framework == wanted]
+    own = _of(wanted)
     parts = version.split(".")
     for length in range(len(parts), 0, -1):
         head = ".".join(parts[:length])
@@ -175,7 +179,7 @@ def architecture_list(framework: str, version: str, variant: str | None = None) 
 
 def versions(framework: str) -> tuple[str, ...]:
     """Versions of a framework in the tables, oldest first."""
-    own = {item.version for item in every() if item.framework == canonical(framework)}
+    own = {item.version for item in _of(canonical(framework))}
     return tuple(sorted(own, key=sortable))
 
 

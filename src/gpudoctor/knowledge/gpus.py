@@ -13,8 +13,7 @@ Kind = Literal["datacenter", "workstation", "geforce", "embedded"]
 Ecc = Literal["always", "on", "settable", "none"]
 PeerAccess = Literal["nvlink", "nvlink-bridge", "none"]
 
-_ID = re.compile(r"(?:10de:)?(?:0x)?([0-9a-f]{4})", re.IGNORECASE)
-_MEMORY = re.compile(r"\b\d+ ?GI?B\b")
+_ID = r"(?:10de:)?(?:0x)?([0-9a-f]{4})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +99,22 @@ def _arch(capability: str) -> Architecture:
 
 
 @cache
+def _at(index: int) -> Product:
+    return _product(table("gpus").rows[index])
+
+
 def every() -> tuple[Product, ...]:
     """All listed products."""
-    return tuple(_product(row) for row in table("gpus").rows)
+    return tuple(_at(index) for index in range(len(table("gpus").rows)))
 
 
 @cache
-def _by_id() -> dict[int, tuple[Product, ...]]:
-    found: dict[int, tuple[Product, ...]] = {}
-    for product in every():
-        for number in product.pci_ids:
-            found[number] = (*found.get(number, ()), product)
+def _by_id() -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    for index, row in enumerate(table("gpus").rows):
+        for text in row["pci_ids"]:
+            number = int(text, 16)
+            found[number] = (*found.get(number, ()), index)
     return found
 
 
@@ -120,7 +124,7 @@ def all_by_pci_id(device_id: int) -> tuple[Product, ...]:
     >>> [item.name for item in all_by_pci_id(0x25B6)]
     ['NVIDIA A2', 'NVIDIA A16']
     """
-    return _by_id().get(device_id, ())
+    return tuple(_at(index) for index in _by_id().get(device_id, ()))
 
 
 def by_pci_id(device_id: int) -> Product | None:
@@ -170,11 +174,11 @@ def fold(name: str) -> str:
 
 
 @cache
-def _by_fold() -> dict[str, tuple[Product, ...]]:
-    found: dict[str, tuple[Product, ...]] = {}
-    for product in every():
-        key = fold(product.name)
-        found[key] = (*found.get(key, ()), product)
+def _by_fold() -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for index, row in enumerate(table("gpus").rows):
+        key = fold(row["name"])
+        found[key] = (*found.get(key, ()), index)
     return found
 
 
@@ -190,13 +194,17 @@ def by_name(name: str) -> Product | None:
     >>> by_name("H100") is None  # several products: see by_family
     True
     """
-    exact = next((item for item in every() if item.name == name.strip()), None)
-    if exact is not None:
-        return exact
+    wanted = name.strip()
+    for index, row in enumerate(table("gpus").rows):
+        if row["name"] == wanted:
+            return _at(index)
     found = _by_fold().get(fold(name), ())
-    if len(found) != 1 or (found[0].kind == "datacenter" and found[0].unverified and len(by_family(name)) > 1):
+    if len(found) != 1:
         return None
-    return found[0]
+    product = _at(found[0])
+    if product.kind == "datacenter" and product.unverified and len(by_family(name)) > 1:
+        return None
+    return product
 
 
 def by_family(name: str) -> tuple[Product, ...]:
@@ -205,15 +213,18 @@ def by_family(name: str) -> tuple[Product, ...]:
     >>> sorted({item.compute_capability for item in by_family("A100")})
     ['8.0']
     """
-    wanted = re.findall(r"[a-z]+\d*|\d+[a-z]*", re.sub(r"nvidia|geforce|tesla|quadro", "", name.casefold()))
+    wanted = _tokens(name)
     if not wanted or not any(char.isdigit() for char in name):
         return ()
-    found = []
-    for product in every():
-        text = re.sub(r"nvidia|geforce|tesla|quadro", "", product.name.casefold())
-        if re.findall(r"[a-z]+\d*|\d+[a-z]*", text)[: len(wanted)] == wanted:
-            found.append(product)
-    return tuple(found)
+    rows = table("gpus").rows
+    return tuple(_at(index) for index, row in enumerate(rows) if _tokens(row["name"])[: len(wanted)] == wanted)
+
+
+def _tokens(name: str) -> list[str]:
+    text = name.casefold()
+    for brand in ("nvidia", "geforce", "tesla", "quadro"):
+        text = text.replace(brand, " ")
+    return re.findall(r"[a-z]+\d*|\d+[a-z]*", text)
 
 
 def parse_id(text: str) -> int | None:
@@ -222,5 +233,5 @@ def parse_id(text: str) -> int | None:
     >>> parse_id("10de:2330") == parse_id("0x2330") == 0x2330
     True
     """
-    match = _ID.fullmatch(text.strip())
+    match = re.fullmatch(_ID, text.strip().lower())
     return int(match[1], 16) if match else None

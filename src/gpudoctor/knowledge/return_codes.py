@@ -14,6 +14,7 @@ TABLES = {
     "cublas": "cublas_status",
     "cudnn": "cudnn_status",
 }
+_PREFIXES = {"nvml": "nvml_", "nccl": "nccl", "ib": "ibv_wc_", "cublas": "cublas_", "cudnn": "cudnn_"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +34,26 @@ class Code:
 
 
 @cache
+def _at(family: str, index: int) -> Code:
+    name = TABLES[family]
+    row = table(name).rows[index]
+    return Code(
+        family=family,
+        number=row["code"],
+        name=row["name"],
+        text=row.get("text"),
+        meaning=row["meaning"],
+        causes=words(row, "causes"),
+        check=words(row, "check"),
+        fix=ladder(words(row, "fix")),
+        findings=words(row, "findings"),
+        sources=sources(name, row["source"]),
+    )
+
+
 def every(family: str) -> tuple[Code, ...]:
     """All codes of a family: "nvidia-smi", "nvml", "nccl", "ib", "cublas" or "cudnn"."""
-    name = TABLES[family]
-    return tuple(
-        Code(
-            family=family,
-            number=row["code"],
-            name=row["name"],
-            text=row.get("text"),
-            meaning=row["meaning"],
-            causes=words(row, "causes"),
-            check=words(row, "check"),
-            fix=ladder(words(row, "fix")),
-            findings=words(row, "findings"),
-            sources=sources(name, row["source"]),
-        )
-        for row in table(name).rows
-    )
+    return tuple(_at(family, index) for index in range(len(table(TABLES[family]).rows)))
 
 
 def code(family: str, number: int) -> Code | None:
@@ -61,20 +64,25 @@ def code(family: str, number: int) -> Code | None:
     >>> code("nvidia-smi", 15).name
     'GPU fell off the bus'
     """
-    return next((item for item in every(family) if item.number == number), None)
+    for index, row in enumerate(table(TABLES[family]).rows):
+        if row["code"] == number:
+            return _at(family, index)
+    return None
 
 
 def by_name(name: str) -> Code | None:
-    """Look a code up by its name, whatever the family.
+    """Look a code up by its name; where a name has two numbers, as in cuDNN, the newer one counts.
 
     >>> by_name("ncclInvalidUsage").number, by_name("CUBLAS_STATUS_ALLOC_FAILED").number
     (5, 3)
     """
     wanted = name.casefold()
-    for family in TABLES:
-        matches = [item for item in every(family) if item.name.casefold() == wanted]
+    for family, prefix in _PREFIXES.items():
+        if not wanted.startswith(prefix):
+            continue
+        matches = [i for i, row in enumerate(table(TABLES[family]).rows) if row["name"].casefold() == wanted]
         if matches:
-            return matches[-1]
+            return _at(family, matches[-1])
     return None
 
 

@@ -1,6 +1,5 @@
 """SXid errors of NVSwitches."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -11,7 +10,7 @@ from gpudoctor.knowledge.tables import Row, sources, table, words
 Fatality = Literal["fatal", "potentially-fatal", "non-fatal", "unknown"]
 Severity = Literal["info", "warning", "critical"]
 
-LINE = re.compile(
+LINE = (
     r"(?P<device>nvidia-nvswitch\d+)?:? *SXid \(PCI:(?P<pci>[0-9a-fA-F:.]+)\): (?P<number>\d{4,6}),? *"
     r"(?:(?P<fatality>Fatal|Non-fatal),? *)?(?:Link (?P<link>\d+) *)?(?P<text>.{0,300})"
 )

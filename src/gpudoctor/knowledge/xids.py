@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from gpudoctor.knowledge import return_codes
 from gpudoctor.knowledge.fixes import Step, ladder
 from gpudoctor.knowledge.tables import Row, sources, table, words
 
@@ -14,17 +13,13 @@ Category = Literal["application", "driver", "hardware", "memory", "fabric", "the
 Severity = Literal["info", "warning", "critical"]
 Locality = Literal["local", "remote", "unknown"]
 
-LINE = re.compile(
-    r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)(?: GPU-I:(?P<instance>\d+))?\): (?P<number>\d{1,4})(?:, (?P<detail>.{0,500}))?"
-)
-_PROCESS = re.compile(r"pid=(?P<pid>'?<unknown>'?|\d+), name=(?P<name>[^,]{0,64})(?:, )?")
-_NVLINK5 = re.compile(
+LINE = r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)(?: GPU-I:(?P<instance>\d+))?\): (?P<number>\d{1,4})(?:, (?P<detail>.{0,500}))?"
+_PROCESS = r"pid=(?P<pid>'?<unknown>'?|\d+), name=(?P<name>[^,]{0,64})(?:, )?"
+_NVLINK5 = (
     r"(?P<unit>[A-Z][A-Z0-9_]{2,30}) (?P<severity>Fatal|Nonfatal|Non-fatal)? ?(?P<cross>XC[01])? ?(?P<injected>i\d)? ?"
     r"Link (?P<link>-?\d{1,3}) \((?P<words>0x[0-9a-fA-F]{1,8}(?: 0x[0-9a-fA-F]{1,8}){1,7})\)"
 )
-_NVLINK4 = re.compile(
-    r"(?:link|Link) (?P<link>\d{1,2})\W.{0,20}?\(?(?P<words>0x[0-9a-fA-F]{1,8}(?:[ ,]+0x[0-9a-fA-F]{1,8}){5,7})"
-)
+_NVLINK4 = r"(?:link|Link) (?P<link>\d{1,2})\W.{0,20}?\(?(?P<words>0x[0-9a-fA-F]{1,8}(?:[ ,]+0x[0-9a-fA-F]{1,8}){5,7})"
 _PROMOTED_V2 = 1 << 7
 _PROMOTED_V1 = 1 << 9
 
@@ -368,13 +363,13 @@ def parse_line(line: str) -> XidLine | None:
     >>> parsed.number, parsed.pci, parsed.pid, parsed.process
     (31, '0000:3b:00', 4242, 'python')
     """
-    match = LINE.search(line)
+    match = re.search(LINE, line)
     if not match:
         return None
     number = int(match["number"])
     detail = (match["detail"] or "").strip()
     pid, name = None, None
-    process = _PROCESS.search(detail)
+    process = re.search(_PROCESS, detail)
     if process:
         pid = int(process["pid"]) if process["pid"].isdigit() else None
         name = None if "unknown" in process["name"] else process["name"].strip() or None
@@ -395,7 +390,7 @@ def parse_line(line: str) -> XidLine | None:
 def _nvlink_event(number: int, detail: str) -> NvlinkEvent | None:
     if not 144 <= number <= 150:
         return None
-    match = _NVLINK5.search(detail)
+    match = re.search(_NVLINK5, detail)
     if not match:
         return None
     values = [int(word, 16) for word in match["words"].split()]
@@ -425,6 +420,8 @@ def _recovery(match: re.Match[str]) -> list[tuple[str, str]]:
 
 
 def _status(match: re.Match[str]) -> list[tuple[str, str]]:
+    from gpudoctor.knowledge import return_codes
+
     found = return_codes.nv_status(int(match[2], 16))
     return [("stage", match[1]), ("status", f"{match[2]} {found[0]} ({found[1]})" if found else match[2])]
 
@@ -434,34 +431,34 @@ def _words4(match: re.Match[str]) -> list[tuple[str, str]]:
     return [("link", match["link"]), *(("bit", text) for text in decode_nvlink4(values))]
 
 
-_DETAILS: tuple[tuple[tuple[int, ...], re.Pattern[str], Decoder], ...] = (
+_DETAILS: tuple[tuple[tuple[int, ...], str, Decoder], ...] = (
     (
         (13,),
-        re.compile(r"Exception on \(GPC (\d+), TPC (\d+), SM (\d+)\): ([\w ]{1,60})"),
+        r"Exception on \(GPC (\d+), TPC (\d+), SM (\d+)\): ([\w ]{1,60})",
         _groups("GPC", "TPC", "SM", "error"),
     ),
-    ((13,), re.compile(r"ESR (0x[0-9a-f]+)=(0x[0-9a-f]+)"), _groups("register", "value")),
-    ((31,), re.compile(r"ENGINE (\w+)"), _groups("engine")),
-    ((31,), re.compile(r"faulted @ (0x[0-9a-f_]+)"), _groups("address")),
-    ((31,), re.compile(r"Fault is of type (\w+)(?: ACCESS_TYPE_(\w+))?"), _groups("fault", "access")),
-    ((13, 31, 43, 45, 94, 95), re.compile(r"Ch(?:ID)? ([0-9a-f]{4,8})"), _groups("channel")),
+    ((13,), r"ESR (0x[0-9a-f]+)=(0x[0-9a-f]+)", _groups("register", "value")),
+    ((31,), r"ENGINE (\w+)", _groups("engine")),
+    ((31,), r"faulted @ (0x[0-9a-f_]+)", _groups("address")),
+    ((31,), r"Fault is of type (\w+)(?: ACCESS_TYPE_(\w+))?", _groups("fault", "access")),
+    ((13, 31, 43, 45, 94, 95), r"Ch(?:ID)? ([0-9a-f]{4,8})", _groups("channel")),
     (
         (94, 95),
-        re.compile(r"((?:Unc|C)ontained): ([\w ]+) \((0x[0-9a-f]+)\)(?:\. RST: (\w+), D-RST: (\w+))?"),
+        r"((?:Unc|C)ontained): ([\w ]+) \((0x[0-9a-f]+)\)(?:\. RST: (\w+), D-RST: (\w+))?",
         _groups("containment", "unit", "unit code", "reset needed", "drain and reset needed"),
     ),
-    ((48, 63, 64, 171, 172), re.compile(r"physAddr:? ?(0x[0-9a-f]+)"), _groups("physical address")),
-    ((48, 63, 64, 171), re.compile(r"partition (\d+), subpartition (\d+)"), _groups("partition", "subpartition")),
+    ((48, 63, 64, 171, 172), r"physAddr:? ?(0x[0-9a-f]+)", _groups("physical address")),
+    ((48, 63, 64, 171), r"partition (\d+), subpartition (\d+)", _groups("partition", "subpartition")),
     (
         (119,),
-        re.compile(r"after (\d+)s of waiting for RPC response from GPU(\d+) GSP! Expected function (\d+) \((\w+)\)"),
+        r"after (\d+)s of waiting for RPC response from GPU(\d+) GSP! Expected function (\d+) \((\w+)\)",
         _groups("seconds", "GPU number", "function", "function name"),
     ),
-    ((140,), re.compile(r"DRAM:(\d+), LTC:(\d+), MMU:(\d+), PCIE:(\d+)"), _groups("DRAM", "LTC", "MMU", "PCIE")),
-    ((154,), re.compile(r"changed from (0x\d+) \(([\w ]+)\) to (0x\d+) \(([\w ]+)\)"), _recovery),
+    ((140,), r"DRAM:(\d+), LTC:(\d+), MMU:(\d+), PCIE:(\d+)", _groups("DRAM", "LTC", "MMU", "PCIE")),
+    ((154,), r"changed from (0x\d+) \(([\w ]+)\) to (0x\d+) \(([\w ]+)\)", _recovery),
     ((74,), _NVLINK4, _words4),
 )
-RM_INIT = re.compile(r"RmInitAdapter failed! \(0x([0-9a-f]+):0x([0-9a-f]+):(\d+)\)")
+RM_INIT = r"RmInitAdapter failed! \(0x([0-9a-f]+):0x([0-9a-f]+):(\d+)\)"
 
 
 def decode_detail(number: int, detail: str) -> tuple[tuple[str, str], ...]:
@@ -472,7 +469,7 @@ def decode_detail(number: int, detail: str) -> tuple[tuple[str, str], ...]:
     """
     found: list[tuple[str, str]] = []
     for wanted, pattern, decoder in _DETAILS:
-        if number in wanted and (match := pattern.search(detail)):
+        if number in wanted and (match := re.search(pattern, detail)):
             found += decoder(match)
     return tuple(found)
 
@@ -483,5 +480,5 @@ def decode_init_failure(line: str) -> tuple[tuple[str, str], ...]:
     >>> decode_init_failure("RmInitAdapter failed! (0x26:0x56:1474)")
     (('stage', '26'), ('status', '56 NV_ERR_NOT_SUPPORTED (not supported)'))
     """
-    match = RM_INIT.search(line)
+    match = re.search(RM_INIT, line)
     return tuple(_status(match)) if match else ()
