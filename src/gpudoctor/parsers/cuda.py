@@ -291,7 +291,9 @@ _NAMES = (
 )
 _VALUE = r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']*"
 _PROMPT = r"(?:(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[^$#>\n]{0,80}|[\w~/.-]{0,60})?[$#>%] ?)?"
-_WORDS = r"(?:(?:sudo|env|export|set|setenv|declare -x|ENV|ARG|RUN|Environment=|-|\+{1,4}|!|%env|set -gx|set -x|-x)[ ]?)*"
+_WORDS = (
+    r"(?:(?:sudo|env|export|set|setenv|declare -x|ENV|ARG|RUN|Environment=|-|\+{1,4}|!|%env|set -gx|set -x|-x)[ ]?)*"
+)
 _START = re.compile(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")
 _NEXT = re.compile(rf"\s*\"?(?P<name>{_NAMES})=(?P<value>{_VALUE})")
 _OPTION = re.compile(

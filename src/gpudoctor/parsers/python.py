@@ -65,12 +65,15 @@ _ASKED = re.compile(r"(?P<name>torch|tf|tensorflow|jax|jaxlib)\.__version__\)?\s
 _ANSWER = re.compile(rf"^[\"']?(?P<version>{_VERSION}){_LOCAL}[\"']?\s*$")
 _SHOWN = re.compile(rf"^Name: (?P<name>{_NAMES})\s*$", re.IGNORECASE)
 _SHOWN_VERSION = re.compile(rf"^Version: (?P<version>{_VERSION}){_LOCAL}")
-_EXISTING = re.compile(rf"Found existing installation: (?P<name>{_NAMES}) (?P<version>{_VERSION}){_LOCAL}", re.IGNORECASE)
+_EXISTING = re.compile(
+    rf"Found existing installation: (?P<name>{_NAMES}) (?P<version>{_VERSION}){_LOCAL}", re.IGNORECASE
+)
 _SATISFIED = re.compile(
     rf"Requirement already satisfied: (?P<name>{_NAMES})\b.*\((?P<version>{_VERSION}){_LOCAL}\)\s*$", re.IGNORECASE
 )
 _WHEEL = re.compile(
-    rf"(?:^|[\s/])(?P<name>{_NAMES})-(?P<version>{_VERSION})(?:(?:\+|%2B)(?P<local>[\w.]+))?-(?:cp|py)\d+\S*\.whl", re.IGNORECASE
+    rf"(?:^|[\s/])(?P<name>{_NAMES})-(?P<version>{_VERSION})(?:(?:\+|%2B)(?P<local>[\w.]+))?-(?:cp|py)\d+\S*\.whl",
+    re.IGNORECASE,
 )
 _INSTALLED = re.compile(rf"(?:^|\s)(?P<name>{_NAMES})-(?P<version>{_VERSION}){_LOCAL}(?=\s|$)", re.IGNORECASE)
 _YOU_HAVE = re.compile(rf"PyTorch {_VERSION}\S* with CUDA \S+ \(you have (?P<version>{_VERSION}){_LOCAL}\)")
@@ -108,8 +111,8 @@ def python_packages(text: str) -> Iterator[Fact]:
     line = line[:6000]
     following = rest.partition("\n")[0]
     if "uccessfully installed" in line:
-        for found in _INSTALLED.finditer(line):
-            yield _package(found)
+        for installed in _INSTALLED.finditer(line):
+            yield _package(installed)
         return
     if (found := _SHOWN.match(line)) and (version := _SHOWN_VERSION.match(following)):
         yield _package(version, found["name"])
@@ -129,7 +132,9 @@ def python_packages(text: str) -> Iterator[Fact]:
 
 def _about_others(line: str) -> bool:
     """Tell whether the line speaks of a version that is not here: a requirement, a search, another build."""
-    return any(words in line for words in ("requires", "was built", "compiled", "No matching", "satisfies the requirement"))
+    return any(
+        words in line for words in ("requires", "was built", "compiled", "No matching", "satisfies the requirement")
+    )
 
 
 _CONFLICT = re.compile(
@@ -240,7 +245,11 @@ def framework_statement(text: str) -> Iterator[Fact]:
     line = line[:2000]
     answer = rest.partition("\n")[0].strip()
     if found := _ON_NEXT_LINE.search(line):
-        line = f"{found['question']}: {answer or 'None'}" if answer in ("True", "False", "None", "[]", "") or answer[:1] in "'\"" else line
+        line = (
+            f"{found['question']}: {answer or 'None'}"
+            if answer in ("True", "False", "None", "[]", "") or answer[:1] in "'\""
+            else line
+        )
     for name, pattern in _STATEMENTS:
         if not (found := pattern.search(line)):
             continue
@@ -253,7 +262,9 @@ def framework_statement(text: str) -> Iterator[Fact]:
             version = groups["version"]
             yield FrameworkBuild(name=name, cuda=version, cuda_major=int(version.partition(".")[0]))
         else:
-            yield FrameworkBuild(name=name, sees_gpu=groups.get("sees", "").lower() == "true" if groups.get("sees") else False)
+            yield FrameworkBuild(
+                name=name, sees_gpu=groups.get("sees", "").lower() == "true" if groups.get("sees") else False
+            )
         return
     raise NotThisFormat
 
