@@ -144,6 +144,7 @@ def _join_processes(oom: GpuOom, processes: list[GpuProcess], gpus: list[Gpu]) -
     held = sum(process.memory or 0.0 for process in others.values())
     if held < max(_LEAST_OTHERS, OTHERS * total):
         return
+    oom.gpu = name
     if oom.total is None:
         oom.total = total
     elif abs(oom.total - total) > 0.1 * total:
