@@ -53,7 +53,7 @@ HOLES: dict[str, HoleType] = {
     "float": HoleType(r"-?\d+(?:\.\d+)?", float),
     "bytes": HoleType(r"\d[\d.,]*\s*(?:[kKMGT]i?)?(?:[bB](?:ytes?)?)?", size_bytes),
     "pci": HoleType(
-        r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?(?![0-9a-fA-F:])", pci_address
+        r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?(?![0-9a-fA-F]|:[0-9a-fA-F])", pci_address
     ),
     "version": HoleType(r"\d+(?:\.\d+)+"),
     "uuid": HoleType(r"(?:GPU|MIG)-[0-9a-fA-F-]+", str),
