@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gpudoctor.cli.output import add_output_arguments, emit
+from gpudoctor.cli.output import add_output_arguments, emit, wants_tui
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose the sources; 66 where one can't be read."""
+    if wants_tui(args):
+        from gpudoctor.cli.screens import OfflineExamination, show
+
+        return show(args, OfflineExamination(args))
+
     from pathlib import Path
 
     from gpudoctor.diagnosis import Doctor

@@ -38,20 +38,21 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Examine this machine."""
-    from gpudoctor.diagnosis import Doctor
-    from gpudoctor.examine import examine
-    from gpudoctor.sources.live import LiveHost
-
     for folder in (args.root, args.commands):
         if folder and not Path(folder).is_dir():
             sys.stderr.write(f"gpudoctor: {folder}: no such folder\n")
             return 66
+    if wants_tui(args):
+        from gpudoctor.cli.screens import LiveExamination, show
+
+        return show(args, LiveExamination(args))
+
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.examine import examine
+    from gpudoctor.sources.live import LiveHost
+
     doctor = Doctor([Path(folder) for folder in args.rules])
     host = LiveHost(args.root, args.commands)
-    if wants_tui(args):
-        from gpudoctor.tui.app import run_live
-
-        return run_live(doctor, host, args)
     report = examine(doctor, host, timeout=args.timeout, profile=args.profile)
     status = emit(report, args)
     if any(probe.status == "timeout" for probe in report.probes):

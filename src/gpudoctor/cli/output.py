@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from typing import TYPE_CHECKING
 
-from gpudoctor.findings.model import SEVERITIES, Report
+if TYPE_CHECKING:  # the models take longer to load than the screens may take to appear
+    from gpudoctor.findings.model import Report
 
 EXITS = {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}
 
@@ -19,7 +22,7 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 whatever is found")
     parser.add_argument(
         "--fail-on",
-        choices=[*SEVERITIES, "undecided"],
+        choices=["info", "warning", "critical", "undecided"],
         help="exit 1 or 2 only from this severity on; info: also for info findings; undecided: 3 where a rule is undecided",
     )
 
@@ -28,7 +31,9 @@ def wants_tui(args: argparse.Namespace) -> bool:
     """Tell whether the interactive screens are to be shown."""
     if args.tui:
         return True
-    return not (args.json or args.text) and sys.stdout.isatty() and sys.stdin.isatty()
+    if args.json or args.text or os.environ.get("TERM", "dumb") in ("dumb", ""):
+        return False
+    return sys.stdout.isatty() and sys.stdin.isatty()
 
 
 def emit(report: Report, args: argparse.Namespace) -> int:

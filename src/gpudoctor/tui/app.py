@@ -1,0 +1,158 @@
+"""The app: holds the examination, hands its news to the screens, and gives the terminal back whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from textual.app import App
+from textual.binding import Binding
+
+from gpudoctor.tui.examination import Examination
+from gpudoctor.tui.rows import OpenLog
+from gpudoctor.tui.running import Run
+from gpudoctor.tui.screens.main import MainScreen
+
+if TYPE_CHECKING:
+    from gpudoctor.findings.model import Finding, Report
+
+
+class GpuDoctorApp(App[int]):
+    """The screens around one examination."""
+
+    CSS_PATH = "gpudoctor.tcss"
+    TITLE = "gpudoctor"
+    BINDINGS = [
+        Binding("question_mark,f1", "help", "Help", key_display="?"),
+        Binding("q", "quit", "Quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True, system=True),
+    ]
+
+    def __init__(self, examination: Examination) -> None:
+        super().__init__()
+        self.examination = examination
+        self.report: Report | None = None
+        self.failure: tuple[str, int] | None = None
+        self._run: Run | None = None
+        if self.no_color:
+            self._without_colour()
+
+    @property
+    def main(self) -> MainScreen:
+        """The screen that lies under all others."""
+        return self._main
+
+    def on_mount(self) -> None:
+        """Open the main screen; examine once it was painted."""
+        self._main = MainScreen()
+        self.push_screen(self._main)
+        self._catch_signals()
+        self.call_after_refresh(self.examine)
+
+    # ---- the examination ---------------------------------------------------------------------------------------------
+
+    def examine(self) -> None:
+        """Start an examination unless one is running."""
+        if self._run is not None and self._run.alive:
+            return
+        again = self._run is not None
+        self._run = Run(self.examination, self).start()
+        if again:
+            self._main.begin()
+
+    def stop_examining(self) -> None:
+        """Give what is known so far."""
+        if self._run is not None:
+            self._run.stop()
+        self._main.stop_waiting()
+
+    @property
+    def examining(self) -> bool:
+        """Whether a thread is still at work."""
+        return self._run is not None and self._run.alive
+
+    def on_run_probe(self, news: Run.Probe) -> None:
+        """Take down what became of a probe."""
+        if news.run is self._run:
+            self._main.book.note(news.name, news.result)
+            self._main.probe_news()
+
+    def on_run_reported(self, news: Run.Reported) -> None:
+        """Show what is known."""
+        if news.run is self._run:
+            self.report = news.report
+            self._main.show_report(news.report, final=news.final)
+
+    def on_run_failed(self, news: Run.Failed) -> None:
+        """Leave, with one line on standard error."""
+        if news.run is self._run:
+            self.failure = (news.line, news.status)
+            self.exit(news.status)
+
+    # ---- what screens ask for ----------------------------------------------------------------------------------------
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy by OSC 52, which reaches the clipboard of the terminal that one sits at, also over SSH."""
+        self.copy_to_clipboard(text)
+        shown = text.strip().splitlines()[0] if text.strip() else ""
+        self.notify(shown[:120], title=f"Copied the {what}", timeout=3, markup=False)
+
+    def open_log(self, place: OpenLog) -> None:
+        """Open the log viewer."""
+
+    def open_walk(self, finding: Finding) -> None:
+        """Open the walk-through."""
+
+    def open_save(self, report: Report) -> None:
+        """Open the dialog that saves the report."""
+
+    def action_help(self) -> None:
+        """Explain the screen that is open."""
+        from gpudoctor.tui.screens.help import HelpScreen
+
+        words = getattr(self.screen, "help_words", None)
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen, words() if words else ""))
+
+    async def action_quit(self) -> None:
+        """Leave with the status that the text report would have given."""
+        self.exit(self.examination.exit_status(self.report))
+
+    # ---- terminal ----------------------------------------------------------------------------------------------------
+
+    def _without_colour(self) -> None:
+        """NO_COLOR: no colour codes at all. Textual alone would send shades of grey."""
+        from textual.filter import Monochrome, NoColor
+
+        self.add_class("no-colour")
+        self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
+
+    def _catch_signals(self) -> None:
+        """A polite end gives the terminal back."""
+        if self.is_headless or sys.platform == "win32":
+            return
+        import asyncio
+
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
+
+
+def run(examination: Examination) -> int:
+    """Show the screens until they are left; returns the exit status. An examination that hangs is left behind."""
+    app = GpuDoctorApp(examination)
+    status = app.run()
+    if app.failure is not None:
+        sys.stderr.write(f"gpudoctor: {app.failure[0]}\n")
+    if status is None:
+        status = 70  # an error inside the screens; Textual has told it
+    if app.examining:
+        examination.abandon()
+        # A thread that hangs in the kernel would keep the interpreter from ending.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    return status

@@ -1,0 +1,458 @@
+"""The main screen: verdict, findings with their detail, node, probes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.screen import Screen
+
+from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, Row, fit, paragraph, row
+from gpudoctor.tui.symbols import SYMBOLS
+from gpudoctor.tui.widgets.banner import Banner
+from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
+from gpudoctor.tui.widgets.findings import UNDECIDED, FindingList, undecided_key
+from gpudoctor.tui.widgets.keybar import KeyBar
+from gpudoctor.tui.widgets.node import node_line, node_rows
+from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
+from gpudoctor.tui.widgets.rows import RowList
+
+if TYPE_CHECKING:
+    from textual.widgets import Input
+
+    from gpudoctor.findings.model import Finding, Report, Undecided
+    from gpudoctor.tui.app import GpuDoctorApp
+
+VIEWS = ("Findings", "Node", "Probes")
+_WIDE = 120  # columns from which list and detail stand side by side
+_HELP = (
+    "The first line says what is wrong. Findings stand by rank: the causes first, what they explain folded under them."
+    " Enter opens a finding; in it, Enter on a place opens the log there, Enter on a command copies it."
+)
+
+
+_UNDECIDED_WORDS = (
+    "These may or may not be so: what would tell was not read, for lack of permission, time or because it is not in the"
+    " bundle. Unfold the row (right) to see each one and what would decide it."
+)
+
+
+class MainScreen(Screen[None]):
+    """What one sees first."""
+
+    BINDINGS = [
+        Binding("w", "walk", "Walk-through", tooltip="be led through the fix of this finding"),
+        Binding(
+            "slash",
+            "filter",
+            "Filter",
+            tooltip="show only some findings: words, severity:critical, area:driver, gpu:3b",
+        ),
+        Binding("escape", "back", "Back", tooltip="while probing: stop and show what is known; else: back"),
+        Binding("1", "view(0)", "Findings", show=False),
+        Binding("2", "view(1)", "Node", show=False),
+        Binding("3", "view(2)", "Probes", show=False),
+        Binding("left_square_bracket", "next(-1)", "Finding before", show=False),
+        Binding("right_square_bracket", "next(1)", "Next finding", show=False),
+        Binding("y", "copy", "Copy", tooltip="copy the command, reference or line under the cursor"),
+        Binding("s", "save", "Save", tooltip="save the report as a file"),
+        Binding("r", "again", "Again", tooltip="examine again"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="the detail alone, and back"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.report: Report | None = None
+        self.book = ProbeBook()
+        self._view = 0
+        self._began = time.monotonic()
+        self._examining = True
+        self._stopped = False
+        self._picked = False  # a person chose a finding while probes ran: the detail takes the probes' place
+        self._gpus_open: set[str] = set()
+        self._shown: str | None = None
+
+    @property
+    def doctor(self) -> GpuDoctorApp:
+        """The app, by its own type."""
+        return cast("GpuDoctorApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        """Lay the screen out."""
+        yield Banner(id="banner")
+        with Horizontal(id="findings-view"):
+            with Vertical(id="list-pane", classes="pane"):
+                yield FindingList(id="findings")
+            with Vertical(id="detail-pane", classes="pane"):
+                yield RowList(id="detail")
+                yield RowList(id="progress")
+        with Vertical(id="node-view", classes="pane view"):
+            yield RowList(id="node")
+        with Vertical(id="probes-view", classes="pane view"):
+            yield RowList(id="probes")
+        yield KeyBar(id="keys")
+
+    def on_mount(self) -> None:
+        """Show the first state and start the clock."""
+        self.query_one("#list-pane").border_title = "Findings"
+        self.query_one("#node-view").border_title = "Node"
+        self.query_one("#probes-view").border_title = "Probes"
+        self.query_one("#findings").focus()
+        self._arrange()
+        self._clock = self.set_interval(0.5, self._tick)
+
+    def on_resize(self) -> None:
+        """Side by side where there is room, else one above the other."""
+        self.set_class(self.size.width >= _WIDE, "wide")
+
+    # ---- what the examination tells ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """An examination starts."""
+        self._began, self._examining, self._stopped, self._picked = time.monotonic(), True, False, False
+        self.book = ProbeBook()
+        self._clock.resume()
+        self._arrange()
+        self._redraw()
+
+    def probe_news(self) -> None:
+        """A probe began or ended; many do at once, so draw when they are through."""
+        self.call_after_refresh(self._draw_progress)
+
+    def show_report(self, report: Report, *, final: bool) -> None:
+        """Take over what is known."""
+        self.report = report
+        if final:
+            self._examining = False
+            self.book.settle(report.probes)
+            self._clock.pause()
+        self._arrange()
+        findings = self.query_one(FindingList)
+        findings.show_report(report, follow=findings.cursor > 0)  # at the top, stay at the top
+        self._shown = None
+        self._redraw()
+        self.refresh_bindings()
+
+    def stop_waiting(self) -> None:
+        """What is known has to do."""
+        self._stopped = True
+        if self.report is not None:
+            self._examining = False
+            self._clock.pause()
+        self._arrange()
+        self._redraw()
+        self.refresh_bindings()
+
+    # ---- drawing -----------------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        if self._examining:
+            self._draw_banner()
+            self._draw_progress()
+
+    def _redraw(self) -> None:
+        if not self.is_mounted:
+            return
+        self._draw_banner()
+        self._draw_detail()
+        self._draw_progress()
+        self._draw_node()
+
+    def _arrange(self) -> None:
+        """Show the view, and in it the probes or the detail."""
+        for number, name in enumerate(("findings-view", "node-view", "probes-view")):
+            self.query_one(f"#{name}").display = number == self._view
+        probing = self._examining and not self._picked
+        self.query_one("#detail").display = not probing
+        self.query_one("#progress").display = probing
+        self.query_one("#detail-pane").border_title = "Probes" if probing else "Detail"
+
+    def _draw_banner(self) -> None:
+        report = self.report
+        status, verdict = (report.status, report.summary) if report else ("examining", self.doctor.examination.title)
+        if report and self._examining and status in ("ok", "unknown"):
+            status, verdict = "examining", "nothing wrong found so far"
+        tabs = list(VIEWS)
+        if report is not None:
+            tabs[0] += f" {len(report.findings)}"
+            tabs[1] += f" {len(report.node.get('gpus', []))} GPU"
+        trouble = sum(result.status in ("failed", "timeout") for result in self.book.done.values())
+        tabs[2] += f" {len(self.book.done)}" + (f", {trouble} failed" if trouble else "")
+        self.query_one(Banner).display_state(status, verdict, self._second_line(), tabs, self._view)
+
+    def _second_line(self) -> str:
+        if self._examining:
+            seconds = time.monotonic() - self._began
+            slow = self.book.slowest()
+            waiting = f", waiting for {slow[0]} ({slow[1]:.0f} s)" if slow and slow[1] >= 2 else ""
+            if not self.book.done and not self.book.running:
+                return f"{'getting ready' if self.doctor.examination.live else 'reading'}, {seconds:.0f} s"
+            return f"probing, {seconds:.0f} s: {len(self.book.done)} done, {len(self.book.running)} running{waiting}"
+        line = node_line(self.report) if self.report else ""
+        return f"stopped early · {line}" if self._stopped else line
+
+    def _draw_progress(self) -> None:
+        if self._view == 0 and self._examining:
+            page = self.query_one("#progress", RowList)
+            page.set_rows(list(probe_rows(self.book, page.room)), follow=page.has_focus)
+        elif self._view == 2:
+            page = self.query_one("#probes", RowList)
+            rows = list(probe_rows(self.book, page.room))
+            page.set_rows(rows or [row(("Nothing is probed in a bundle: everything comes from its texts.", "dim"))])
+        if self._examining:
+            self._draw_banner()
+
+    def _draw_detail(self) -> None:
+        page = self.query_one("#detail", RowList)
+        subject = self.chosen()
+        here = self.query_one(FindingList).current
+        key = f"{page.room}:{here.key if here else ''}"
+        if subject is None or self.report is None or not page.display:
+            self._shown = None
+            page.set_rows(self._nothing(page.room))
+        elif key != self._shown:
+            from gpudoctor.findings.model import Finding
+
+            new = self._shown is None or key.partition(":")[2] != self._shown.partition(":")[2]
+            self._shown = key
+            if isinstance(subject, Finding):
+                rows = list(detail_rows(subject, self.report, page.room))
+            else:
+                rows = list(undecided_rows(subject, page.room))
+            page.set_rows(rows, top=new)
+
+    def _nothing(self, width: int) -> list[Row]:
+        if self.report is None:
+            return []
+        here = self.query_one(FindingList).current
+        if here is not None and here.key == UNDECIDED:
+            return list(paragraph(_UNDECIDED_WORDS, width))
+        if self.report.findings:
+            return []
+        mark = f"{SYMBOLS[self.report.status]} "
+        return list(paragraph(self.report.summary + ".", width, self.report.status, indent="  ", first=mark))
+
+    def _draw_node(self) -> None:
+        if self.report is not None and self._view == 1:
+            page = self.query_one("#node", RowList)
+            page.set_rows(list(node_rows(self.report, page.room, self._gpus_open)))
+
+    def chosen(self) -> Finding | Undecided | None:
+        """Return what the cursor of the list is on."""
+        here = self.query_one(FindingList).current
+        if here is None or self.report is None:
+            return None
+        for finding in self.report.findings:
+            if finding.key == here.key:
+                return finding
+        return next((entry for entry in self.report.undecided if undecided_key(entry) == here.key), None)
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer only what does something now."""
+        if action == "walk":
+            return self._view == 0 and self._finding() is not None
+        if action == "again":
+            return not self._examining
+        if action == "save":
+            return self.report is not None
+        if action == "filter":
+            return self._view == 0
+        if action == "back":
+            return self._can_go_back() or self._can_stop()
+        return True
+
+    def key_words(self, action: str) -> str | None:
+        """Name an action by what it does now; empty where it does nothing, None where its own name will do."""
+        if action == "back" and not self._can_go_back() and self._can_stop():
+            return "Stop probing"
+        if action == "choose":
+            here = self.focused.current if isinstance(self.focused, RowList) else None
+            if here is not None and self.focused is self.query_one(FindingList):
+                return "Open" if self.chosen() is not None else ""
+            match here and here.action:
+                case Copy():
+                    return "Copy"
+                case OpenLog():
+                    return "Open log"
+                case Goto():
+                    return "Go there"
+                case Fold():
+                    return "More"
+            return ""
+        return None
+
+    def _can_stop(self) -> bool:
+        return self.doctor.examination.live and self._examining and not self._stopped
+
+    def _can_go_back(self) -> bool:
+        findings = self.query_one(FindingList)
+        return self._view != 0 or not findings.has_focus or self.has_class("zoomed") or bool(findings.filter)
+
+    def _finding(self) -> Finding | None:
+        from gpudoctor.findings.model import Finding
+
+        subject = self.chosen()
+        return subject if isinstance(subject, Finding) else None
+
+    def action_back(self) -> None:
+        """Leave the detail, the filter or the view; with nothing to leave, stop waiting for probes."""
+        findings = self.query_one(FindingList)
+        if self._view != 0:
+            self.action_view(0)
+        elif self.has_class("zoomed") or not findings.has_focus:
+            self._zoom(False)
+            findings.focus()
+        elif findings.filter:
+            findings.set_filter("")
+        elif self._can_stop():
+            self.doctor.stop_examining()
+        self.refresh_bindings()
+
+    def action_view(self, number: int) -> None:
+        """Change to another view."""
+        self._view = number
+        self._arrange()
+        self.query_one(("#findings", "#node", "#probes")[number]).focus()
+        self.call_after_refresh(self._redraw)
+        self.refresh_bindings()
+
+    def action_next(self, step: int) -> None:
+        """Show another finding without leaving the detail."""
+        self.query_one(FindingList).action_move(step)
+
+    def action_zoom(self) -> None:
+        """Give the detail the whole body, or give it back."""
+        self._zoom(not self.has_class("zoomed"))
+        self.query_one("#detail" if self.has_class("zoomed") else "#findings").focus()
+
+    def _zoom(self, on: bool) -> None:
+        self.set_class(on, "zoomed")
+        self._pick()
+        self.call_after_refresh(self._redraw)
+
+    def _pick(self) -> None:
+        if not self._picked:
+            self._picked = True
+            self._arrange()
+            self.call_after_refresh(self._redraw)
+
+    def action_filter(self) -> None:
+        """Ask for the words that findings must hold."""
+        from textual.widgets import Input
+
+        if self.query("#filter"):
+            self.query_one("#filter").focus()
+            return
+        text = self.query_one(FindingList).filter
+        box = Input(value=text, placeholder="words, severity:critical, area:driver, gpu:3b", id="filter", compact=True)
+        self.query_one("#list-pane").mount(box, before=0)
+        box.focus()
+
+    def action_copy(self) -> None:
+        """Copy what is under the cursor."""
+        page = self.focused
+        here = page.current if isinstance(page, RowList) else None
+        if page is self.query_one(FindingList):
+            here = None
+            if (finding := self._finding()) is not None:
+                self.doctor.copy(f"{finding.title} ({finding.id})\n{finding.because}\n", "finding")
+        if here is None:
+            return
+        if isinstance(here.action, Copy):
+            self.doctor.copy(here.action.text, here.action.what)
+        elif isinstance(here.action, OpenLog):
+            self.doctor.copy(f"{here.action.source}:{here.action.line}: {here.action.text}", "evidence")
+        elif here.text:
+            self.doctor.copy(here.text.strip(), "line")
+
+    def action_again(self) -> None:
+        """Examine once more."""
+        self.doctor.examine()
+
+    def action_walk(self) -> None:
+        """Open the walk-through of the finding."""
+        if (finding := self._finding()) is not None:
+            self.doctor.open_walk(finding)
+
+    def action_save(self) -> None:
+        """Open the dialog that saves the report."""
+        if self.report is not None:
+            self.doctor.open_save(self.report)
+
+    def help_words(self) -> str:
+        """Say what this screen is for."""
+        return _HELP
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    @on(Banner.Picked)
+    def _tab_clicked(self, event: Banner.Picked) -> None:
+        self.action_view(event.number)
+
+    @on(RowList.Resized)
+    def _room_changed(self) -> None:
+        self._redraw()
+
+    @on(RowList.Moved, "#detail")
+    @on(RowList.Moved, "#node")
+    def _keys_changed(self) -> None:
+        self.refresh_bindings()
+
+    @on(RowList.Moved, "#findings")
+    def _finding_moved(self) -> None:
+        if self._examining and self.query_one(FindingList).cursor:
+            self._pick()
+        self._draw_detail()
+        self.refresh_bindings()
+
+    @on(RowList.Chosen, "#findings")
+    def _finding_chosen(self) -> None:
+        if self.chosen() is None:
+            return
+        self._pick()
+        if not self.has_class("wide"):
+            self._zoom(True)
+        self.query_one("#detail").focus()
+
+    @on(RowList.Chosen, "#detail")
+    def _detail_chosen(self, event: RowList.Chosen) -> None:
+        match event.row.action:
+            case Goto(key):
+                self.query_one(FindingList).reveal(key)
+            case Copy(text, what):
+                self.doctor.copy(text, what)
+            case OpenLog() as place:
+                self.doctor.open_log(place)
+
+    @on(RowList.Chosen, "#node")
+    def _node_chosen(self, event: RowList.Chosen) -> None:
+        if isinstance(event.row.action, Fold):
+            self._gpus_open ^= {event.row.action.key}
+            self._draw_node()
+
+    @on(FindingList.Filtered)
+    def _filtered(self) -> None:
+        words = self.query_one(FindingList).filter
+        self.query_one("#list-pane").border_title = f"Findings: {fit(words, 40)}" if words else "Findings"
+        if not words:
+            self.query("#filter").remove()
+        self._draw_detail()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while it is typed."""
+        self.query_one(FindingList).set_filter(event.value)
+
+    def on_input_submitted(self) -> None:
+        """Keep the filter and go on with the list."""
+        self.query("#filter").remove()
+        self.query_one(FindingList).focus()
+
+    def on_descendant_focus(self) -> None:
+        """The keys depend on the focus."""
+        self.refresh_bindings()

@@ -1,0 +1,1 @@
+"""The widgets, one module per area of the screen."""

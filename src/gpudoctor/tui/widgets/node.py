@@ -1,0 +1,190 @@
+"""The node at a glance: GPUs, versions, host. Only what was read is shown; what is unknown is left blank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from gpudoctor.tui.rows import Fold, Part, Row, column, fit, heading, plain, row
+from gpudoctor.tui.symbols import SYMBOLS, grade
+
+if TYPE_CHECKING:
+    from gpudoctor.findings.model import Finding, Report
+
+_GOOD = "ok"
+_LABELS = {
+    "driver": "driver",
+    "module": "kernel module",
+    "cuda": "CUDA of the driver",
+    "kernel": "kernel",
+    "os": "system",
+    "host": "host",
+    "container": "container",
+}
+_THROTTLES = {
+    "throttle_hw_thermal": "heat (hardware)",
+    "throttle_sw_thermal": "heat",
+    "throttle_hw_power_brake": "power brake",
+    "throttle_hw_slowdown": "hardware slowdown",
+    "throttle_sw_power": "power cap",
+}
+_BAR = 10
+
+
+def node_line(report: Report) -> str:
+    """Say in one line which machine this is."""
+    node = report.node
+    names = [plain(gpu.get("name") or "GPU") for gpu in node.get("gpus", [])]
+    kinds = [f"{names.count(name)}x {_short_name(name)}" for name in dict.fromkeys(names)]
+    driver = node.get("driver") or node.get("module")
+    parts = [
+        plain(node.get("host") or ""),
+        ", ".join(kinds),
+        f"driver {plain(driver)}" if driver else "",
+        f"CUDA {plain(node['cuda'])}" if node.get("cuda") else "",
+        plain(node.get("os") or ""),
+        "" if report.source.kind == "live" else plain(report.source.path),
+        "" if report.source.complete else "incomplete",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
+    """Yield the page: GPUs, then versions and host."""
+    gpus: list[Mapping[str, Any]] = report.node.get("gpus", [])
+    yield heading(f"GPUs ({len(gpus)})", width)
+    if not gpus:
+        yield row(("No GPU was seen in what could be read.", "dim"))
+    for number, gpu in enumerate(gpus):
+        yield from _gpu(number, gpu, report, width, unfolded)
+    yield row("")
+    yield heading("Versions and host", width)
+    known = {key: value for key, value in report.node.items() if not isinstance(value, (list, dict))}
+    labels = {key: _LABELS.get(key, key.replace("_", " ")) for key in known}
+    wide = max((len(label) for label in labels.values()), default=0)
+    ordered = sorted(known, key=lambda key: list(_LABELS).index(key) if key in _LABELS else len(_LABELS))
+    for key in ordered:
+        yield row(
+            (column(labels[key], wide) + "  ", "dim"), fit(plain(known[key]), width - wide - 2), key=f"node:{key}"
+        )
+    if known.get("driver") and known.get("module") and known["driver"] != known["module"]:
+        yield row((f"{SYMBOLS['warning']} driver and kernel module differ", "warning"))
+    yield row("")
+    yield heading("Source", width)
+    source = report.source
+    yield row(fit(f"{source.kind} {plain(source.path)}", width))
+    if source.collected_at:
+        yield row(("read ", "dim"), plain(source.collected_at))
+    if not source.complete:
+        yield row((f"{SYMBOLS['warning']} incomplete: some of it could not be read", "warning"))
+    for problem in source.problems[:50]:
+        yield row((fit(f"{SYMBOLS['absent']} {plain(problem)}", width), "dim"))
+    info = report.gpudoctor
+    yield row((fit(f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine", width), "dim"))
+
+
+def _gpu(number: int, gpu: Mapping[str, Any], report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
+    key = f"gpu:{gpu.get('gpu', number)}"
+    worst = _worst(gpu, report.findings)
+    mark = grade(worst) if worst else ("critical" if gpu.get("state") in ("lost", "error") else _GOOD)
+    is_open = key in unfolded
+    lead = f"{SYMBOLS['open' if is_open else 'closed']} "
+    index = gpu.get("index")
+    name = f"{'' if index is None else index:>2} {_short_name(plain(gpu.get('name') or 'GPU'))}"
+    address = plain(gpu.get("pci") or gpu.get("gpu") or "").removeprefix("0000:")
+    parts: list[Part] = [
+        (lead, "dim"),
+        (f"{SYMBOLS[mark]} ", mark),
+        (column(name, 20) + " ", "bold"),
+        (column(address, 8), "dim"),
+    ]
+    values = [part for part in _values(gpu) if part[0]]
+    room = width - sum(cell_len(text) for text, _ in parts)
+    line = list(parts)
+    action = Fold(key)
+    for text, style in values:
+        if cell_len(text) + 2 > room:
+            yield Row(tuple(line), key=key if line[0] == parts[0] else f"{key}:{len(text)}:{text}", action=action)
+            line, room = [("      ", "")], width - 6
+        line += [("  ", ""), (fit(text, room - 2), style)]
+        room -= cell_len(text) + 2
+    yield Row(tuple(line), key=key if line[0] == parts[0] else f"{key}:more", action=action)
+    if worst is not None:
+        yield row("      ", (fit(plain(worst.title), width - 6), grade(worst)), key=f"{key}:finding", action=action)
+    if is_open:
+        shown = {name: value for name, value in gpu.items() if value is not None}
+        wide = max(len(name) for name in shown)
+        for name, value in shown.items():
+            text = plain(f"{value:g}" if isinstance(value, float) else value)
+            yield row(
+                "      ",
+                (column(name.replace("_", " "), wide) + "  ", "dim"),
+                fit(text, width - wide - 8),
+                key=f"{key}:{name}",
+            )
+
+
+def _values(gpu: Mapping[str, Any]) -> Iterator[Part]:
+    """Yield what matters of a GPU, in the order of interest; each with the style that its value deserves."""
+    state = gpu.get("state")
+    if state not in (None, "ok"):
+        yield plain(state), "critical"
+    used, total = gpu.get("memory_used"), gpu.get("memory_total")
+    if total:
+        share = min(1.0, max(0.0, (used or 0.0) / total))
+        full = round(share * _BAR)
+        bar = SYMBOLS["full"] * full + SYMBOLS["empty"] * (_BAR - full)
+        yield f"{bar} {(used or 0) / 1024:.0f}/{total / 1024:.0f} GiB", "warning" if share > 0.97 else ""
+    if (heat := gpu.get("temperature")) is not None:
+        limit = gpu.get("temperature_slowdown") or 90
+        yield f"{heat:.0f} C", "critical" if heat >= limit else "warning" if heat >= limit - 5 else ""
+    if (power := gpu.get("power")) is not None:
+        cap = gpu.get("power_limit")
+        yield f"{power:.0f}{f'/{cap:.0f}' if cap else ''} W", ""
+    if (busy := gpu.get("utilization")) is not None:
+        yield f"{busy:.0f}%", ""
+    yield _pcie(gpu)
+    yield _errors(gpu)
+    held = [word for field, word in _THROTTLES.items() if gpu.get(field)]
+    if held:
+        yield f"slowed: {', '.join(held)}", "warning"
+    if gpu.get("mig"):
+        yield "MIG", ""
+
+
+def _pcie(gpu: Mapping[str, Any]) -> Part:
+    gen, width = gpu.get("pcie_gen"), gpu.get("pcie_width")
+    gen_max, width_max = gpu.get("pcie_gen_max"), gpu.get("pcie_width_max")
+    if gen is None and width is None:
+        return "", ""
+    now = f"PCIe {gen or '?'} x{width or '?'}"
+    if (gen, width) == (gen_max, width_max) or (gen_max is None and width_max is None):
+        return now, ""
+    # A link of an idle GPU runs at a lower generation to save power; a narrower one is never right.
+    narrow = width is not None and width_max is not None and width < width_max
+    return f"{now} of {gen_max or '?'} x{width_max or '?'}", "warning" if narrow else ""
+
+
+def _errors(gpu: Mapping[str, Any]) -> Part:
+    if gpu.get("ecc") is False:
+        return "ECC off", "dim"
+    bad = (gpu.get("ecc_uncorrectable_volatile") or 0) + (gpu.get("ecc_uncorrectable_aggregate") or 0)
+    if gpu.get("remap_failed"):
+        return "ECC row remap failed", "critical"
+    if gpu.get("remap_pending") or gpu.get("retired_pending"):
+        return "ECC repair pending", "warning"
+    if bad:
+        return f"ECC {bad} uncorrectable", "warning"
+    return ("ECC ok", "") if gpu.get("ecc") else ("", "")
+
+
+def _worst(gpu: Mapping[str, Any], findings: list[Finding]) -> Finding | None:
+    names = {str(gpu[name]) for name in ("gpu", "pci", "uuid") if gpu.get(name)}
+    mine = [f for f in findings if f.role != "advice" and any(s.kind == "gpu" and s.name in names for s in f.subjects)]
+    return mine[0] if mine else None
+
+
+def _short_name(name: str) -> str:
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")

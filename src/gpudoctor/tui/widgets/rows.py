@@ -1,0 +1,282 @@
+"""Widgets made of rows: a few fixed lines, and a list with a cursor that draws only what is on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gpudoctor.tui.rows import Row
+from gpudoctor.tui.symbols import SYMBOLS
+
+STYLES = [
+    "critical",
+    "warning",
+    "info",
+    "advice",
+    "ok",
+    "unknown",
+    "undecided",
+    "dim",
+    "bold",
+    "heading",
+    "rule",
+    "quote",
+    "command",
+    "link",
+    "badge-read-only",
+    "badge-safe",
+    "badge-restarts-app",
+    "badge-disrupts-node",
+    "badge-data-loss",
+    "badge-vendor",
+    "match",
+    "key",
+    "tab",
+    "tab-on",
+    "status-ok",
+    "status-warning",
+    "status-critical",
+    "status-unknown",
+    "status-examining",
+]
+_GUTTER = 2
+_PARTS = {f"rows--{name}" for name in STYLES}
+
+
+class Styles:
+    """The styles that parts of rows name, as the stylesheet has them for one widget."""
+
+    def __init__(self, widget: Widget) -> None:
+        self._widget = widget
+        self._known: dict[str, Style] = {"": Style.null()}
+
+    def __getitem__(self, name: str) -> Style:
+        style = self._known.get(name)
+        if style is None:
+            style = self._widget.get_component_styles(f"rows--{name}").partial_rich_style
+            self._known[name] = style
+        return style
+
+    def forget(self) -> None:
+        """Look everything up anew, after a change of theme."""
+        self._known = {"": Style.null()}
+
+
+class Lines(Widget):
+    """Rows that stand still, without a cursor."""
+
+    COMPONENT_CLASSES = _PARTS
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._rows: list[Row] = []
+        self._parts = Styles(self)
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show rows; those that did not change are not drawn again."""
+        old, self._rows = self._rows, list(rows)
+        for number in range(max(len(old), len(rows))):
+            if old[number : number + 1] != self._rows[number : number + 1]:
+                self.refresh(Region(0, number, self.size.width, 1))
+
+    def notify_style_update(self) -> None:
+        """Look styles up anew after a change of theme."""
+        super().notify_style_update()
+        self._parts.forget()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        base = self.rich_style
+        if y >= len(self._rows):
+            return Strip.blank(self.size.width, base)
+        segments = [Segment(text, base + self._parts[name]) for text, name in self._rows[y].parts]
+        return Strip(segments).adjust_cell_length(self.size.width, base)
+
+
+class RowList(ScrollView, can_focus=True):
+    """Rows under a cursor. The row's own action, or its key, tells the screen what Enter means."""
+
+    COMPONENT_CLASSES = _PARTS | {"rows--cursor", "rows--cursor-blurred"}
+    BINDINGS = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
+        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False),
+        Binding("home,g", "edge(-1)", "First", show=False),
+        Binding("end,G", "edge(1)", "Last", show=False),
+        Binding("enter", "choose", "Open"),
+    ]
+
+    cursor = reactive(0, repaint=False)
+
+    class Moved(Message):
+        """The cursor came to another row."""
+
+        def __init__(self, rows: RowList, row: Row) -> None:
+            super().__init__()
+            self.rows, self.row = rows, row
+
+        @property
+        def control(self) -> RowList:
+            """The list."""
+            return self.rows
+
+    class Chosen(Moved):
+        """Enter, or a click on the row under the cursor."""
+
+    class Resized(Message):
+        """Rows have more or less room."""
+
+        def __init__(self, rows: RowList) -> None:
+            super().__init__()
+            self.rows = rows
+
+        @property
+        def control(self) -> RowList:
+            """The list."""
+            return self.rows
+
+    def __init__(self, rows: Iterable[Row] = (), *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.rows: list[Row] = list(rows)
+        self._parts = Styles(self)
+
+    @property
+    def room(self) -> int:
+        """The width that a row's text has."""
+        return max(10, self.scrollable_content_region.width - _GUTTER)
+
+    @property
+    def current(self) -> Row | None:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if self.cursor < len(self.rows) else None
+
+    def set_rows(self, rows: Sequence[Row], *, top: bool = False, follow: bool = True) -> None:
+        """Show other rows; the cursor stays on the row of the same key (follow), else at the same place. top: start anew."""
+        before = self.current
+        if rows == self.rows and not top:
+            return
+        old, self.rows = self.rows, list(rows)
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows))
+        place = min(self.cursor, max(0, len(self.rows) - 1))
+        if top:
+            place = 0
+            self.scroll_to(y=0, animate=False, immediate=True)
+        elif follow and before is not None and before.key:
+            place = next((n for n, row in enumerate(self.rows) if row.key == before.key), place)
+        moved = place != self.cursor
+        self.set_reactive(RowList.cursor, place)
+        if top or len(old) != len(self.rows):
+            self.refresh()
+        else:
+            for number, (was, now) in enumerate(zip(old, self.rows, strict=True)):
+                if was != now:
+                    self._refresh_row(number)
+            if moved:
+                self.refresh()
+        if not top:
+            self._show_cursor()
+        now_current = self.current
+        if now_current is not None and (top or before is None or before.key != now_current.key):
+            self.post_message(self.Moved(self, now_current))
+
+    def select(self, key: str) -> bool:
+        """Put the cursor on the row of that key."""
+        for number, row in enumerate(self.rows):
+            if row.key == key:
+                self.cursor = number
+                return True
+        return False
+
+    def on_resize(self) -> None:
+        """Keep the scroll bar right, and let the owner make its rows fit."""
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows))
+        self._show_cursor()
+        self.post_message(self.Resized(self))
+
+    def notify_style_update(self) -> None:
+        """Look styles up anew after a change of theme."""
+        super().notify_style_update()
+        self._parts.forget()
+
+    def validate_cursor(self, value: int) -> int:
+        """Keep it inside the list."""
+        return max(0, min(value, len(self.rows) - 1))
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Redraw the two rows and bring the new one into view."""
+        self._refresh_row(old)
+        self._refresh_row(new)
+        self._show_cursor()
+        if (row := self.current) is not None:
+            self.post_message(self.Moved(self, row))
+
+    def watch_has_focus(self, value: bool) -> None:
+        """The cursor looks different without the focus."""
+        super().watch_has_focus(value)
+        self._refresh_row(self.cursor)
+
+    def action_move(self, step: int) -> None:
+        """Go up or down."""
+        self.cursor += step
+
+    def action_page(self, step: int) -> None:
+        """Go a page up or down."""
+        self.cursor += step * max(1, self.scrollable_content_region.height - 1)
+
+    def action_edge(self, step: int) -> None:
+        """Go to the first or the last row."""
+        self.cursor = 0 if step < 0 else len(self.rows) - 1
+
+    def action_choose(self) -> None:
+        """Act on the row."""
+        if (row := self.current) is not None:
+            self.post_message(self.Chosen(self, row))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to the row; a click on the row that the cursor is on acts."""
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        number = offset.y + self.scroll_offset.y
+        if number >= len(self.rows):
+            return
+        if number == self.cursor and event.chain > 1:
+            self.action_choose()
+        self.cursor = number
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        width = self.scrollable_content_region.width
+        number = y + self.scroll_offset.y
+        base = self.rich_style
+        if number >= len(self.rows):
+            return Strip.blank(width, base)
+        here = number == self.cursor
+        over = self._parts["cursor" if self.has_focus else "cursor-blurred"] if here else Style.null()
+        segments = [Segment(f"{SYMBOLS['cursor']} " if here else "  ", base + over)]
+        segments += [Segment(text, base + self._parts[name] + over) for text, name in self.rows[number].parts]
+        return Strip(segments).adjust_cell_length(width, base + over)
+
+    def _refresh_row(self, number: int) -> None:
+        y = number - self.scroll_offset.y
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def _show_cursor(self) -> None:
+        height = self.scrollable_content_region.height
+        top = self.scroll_offset.y
+        if self.cursor < top:
+            self.scroll_to(y=self.cursor, animate=False, immediate=True)
+        elif height and self.cursor >= top + height:
+            self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True)
