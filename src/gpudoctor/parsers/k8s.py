@@ -174,6 +174,10 @@ def described(text: str) -> Iterator[Fact]:
     (2, 'x')
     """
     lines = text.split("\n")
+    if re.match(r"Capacity:\s*$", lines[0]):  # the part of a node's description that people paste
+        lines.insert(0, "Name:  node")
+        yield _node(lines, {"Name": "node"}, -1)
+        return
     if not re.match(r"Name: +\S+\s*$", lines[0]):
         raise NotThisFormat
     end = next(
@@ -184,7 +188,7 @@ def described(text: str) -> Iterator[Fact]:
         found["key"]: found["value"].strip() for line in lines if (found := _FIELD.match(line)) and not found["indent"]
     }
     if "Roles" in top or "Capacity" in top or "Taints" in top:
-        yield _node(lines, top)
+        yield _node(lines, top, 0)
     elif "Namespace" in top and ("Containers" in top or "Node" in top or "Status" in top):
         yield _pod(lines, top)
     else:
@@ -214,7 +218,7 @@ def _difference(whole: int | None, part: int | None) -> int | None:
     return None if whole is None or part is None else whole - part
 
 
-def _node(lines: list[str], top: dict[str, str]) -> K8sNode:
+def _node(lines: list[str], top: dict[str, str], shift: int) -> K8sNode:
     taints = _section(lines, "Taints") or []
     shown = [line.strip() for line in taints if line.strip() and line.strip() != "<none>"]
     labels = " ".join(_section(lines, "Labels") or [])
@@ -226,6 +230,7 @@ def _node(lines: list[str], top: dict[str, str]) -> K8sNode:
     ready = next((found[1] for line in lines if (found := re.match(r"\s+Ready\s+(True|False|Unknown)\b", line))), None)
     capacity, allocatable = _gpus(_section(lines, "Capacity")), _gpus(_section(lines, "Allocatable"))
     return K8sNode(
+        at=next((number + shift for number, line in enumerate(lines) if line.startswith("Allocatable:")), 0),
         name=top["Name"],
         capacity=capacity,
         allocatable=allocatable,
@@ -411,6 +416,6 @@ FORMATS = (
     Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
     Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
     Format("scheduler message", (" nodes are available: ",), scheduling, lines=1),
-    Format("kubectl describe", ("Name:  ",), described, lines=300),
+    Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),
     Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=2000, back=1),
 )  # fmt: skip
