@@ -18,6 +18,8 @@ OTHERS = 0.12  # of the card: a desktop and the driver's own share stay below
 _LEAST_OTHERS = 1200.0  # MiB
 _PLENTY = 0.3  # of the card free: then a missing handle is not a matter of memory
 _IDLE_SHARE, _IDLE = 0.08, 1500.0  # what an idle GPU may have in use without an owner (driver, ECC, firmware)
+_SNAPSHOTS = 4  # pictures of one GPU or process that make a series
+_WHOLE_TABLE = 20  # a list of fewer processes than this is a part of the host's
 _NEAR = 150  # lines of a kernel log that one OOM event takes
 
 F = TypeVar("F", bound=Fact)
@@ -26,16 +28,18 @@ F = TypeVar("F", bound=Fact)
 def explain_memory(store: FactStore) -> Iterable[Fact]:
     """Judge every failed allocation and OOM kill; add orphans, series and ratios."""
     smi = _of(store, "gpu", Gpu)
+    processes = _of(store, "gpu_process", GpuProcess)
+    _liveness(store, processes)
     ooms = _of(store, "gpu_oom", GpuOom)
     _take_statistics(ooms)
     for oom in ooms:
-        _join_processes(oom, _of(store, "gpu_process", GpuProcess), smi)
+        _join_processes(oom, processes, smi)
         oom.shortage = judge(oom)
         oom.account = account(oom)
     _shares(_of(store, "host_memory", HostMemory), smi)
     _settle_scopes(_of(store, "host_oom_kill", HostOomKill))
     yield from _orphans(store, smi)
-    yield from _series(smi, _of(store, "gpu_memory_use", GpuMemoryUse))
+    yield from _series(smi, processes, _of(store, "gpu_memory_use", GpuMemoryUse))
     yield from _host_ratio(_of(store, "host_memory", HostMemory), smi)
 
 
@@ -157,6 +161,16 @@ def _join_processes(oom: GpuOom, processes: list[GpuProcess], gpus: list[Gpu]) -
     )
 
 
+def _liveness(store: FactStore, processes: list[GpuProcess]) -> None:
+    """Tell which processes of the GPUs exist, where the host's whole list of processes was read."""
+    table = {fact.value("pid") for fact in store.of("process")}
+    if not store.probed("process") or len(table) < _WHOLE_TABLE or store.of("container"):
+        return
+    for process in processes:
+        if process.alive is None and process.pid is not None:
+            process.alive = process.pid in table
+
+
 def _settle_scopes(kills: list[HostOomKill]) -> None:
     """Old kernels say in one line what was short and in another whom they killed: join them."""
     told = [kill for kill in kills if kill.scope != "unknown"]
@@ -202,16 +216,24 @@ def _orphans(store: FactStore, gpus: list[Gpu]) -> Iterator[GpuOrphan]:
         yield GpuOrphan(used=used - listed, total=total, listed=listed, gpu=gpu.gpu, where=gpu.where, time=gpu.time)
 
 
-def _series(gpus: list[Gpu], logged: list[GpuMemoryUse]) -> Iterator[GpuMemoryUse]:
+def _series(gpus: list[Gpu], processes: list[GpuProcess], logged: list[GpuMemoryUse]) -> Iterator[GpuMemoryUse]:
     """Join what monitors and logs sampled: repeated nvidia-smi output, and long logs that were read in blocks."""
     by_gpu: dict[tuple[str, str], list[Gpu]] = {}
     for gpu in gpus:
         if gpu.gpu and gpu.memory_used is not None and gpu.where is not None:
             by_gpu.setdefault((gpu.gpu, gpu.where.source), []).append(gpu)
     for (name, _), samples in by_gpu.items():
-        use = growth("memory in use", [sample.memory_used or 0.0 for sample in samples])
+        use = growth("memory in use", [sample.memory_used or 0.0 for sample in samples], fewest=_SNAPSHOTS)
         if use.growing:
             yield use.model_copy(update={"gpu": name, "where": samples[-1].where})
+    by_process: dict[tuple[int, str | None], list[GpuProcess]] = {}
+    for process in processes:
+        if process.pid is not None and process.memory:
+            by_process.setdefault((process.pid, process.gpu), []).append(process)
+    for (pid, gpu_name), snapshots in by_process.items():
+        use = growth(f"of process {pid}", [shot.memory or 0.0 for shot in snapshots], fewest=_SNAPSHOTS)
+        if use.growing:
+            yield use.model_copy(update={"gpu": gpu_name, "where": snapshots[-1].where})
     blocks: dict[tuple[str, str], list[GpuMemoryUse]] = {}
     for block in logged:
         if block.where is not None:

@@ -51,7 +51,7 @@ def gpu_memory_use(text: str) -> Iterator[GpuMemoryUse]:
     yield growth(label, series).model_copy(update={"at": last_line})
 
 
-def growth(label: str, series: Sequence[float]) -> GpuMemoryUse:
+def growth(label: str, series: Sequence[float], fewest: int = FEWEST) -> GpuMemoryUse:
     """Judge a series: it grows if it hardly ever falls, keeps rising in its last third, and the rise is worth naming.
 
     >>> growth("memory", [5000, 9000, 9100, 9100, 9100, 9100, 9100]).growing
@@ -63,7 +63,7 @@ def growth(label: str, series: Sequence[float]) -> GpuMemoryUse:
     third = series[-max(2, len(series) // 3) :]
     warm = series[1:] if len(series) > FEWEST else series  # the first step allocates what every step needs
     growing = (
-        len(series) >= FEWEST
+        len(series) >= fewest
         and falls <= len(steps) // 20
         and sum(1 for step in steps if step > 0) >= 0.4 * len(steps)
         and rise >= max(_LEAST, _SHARE * series[0])
