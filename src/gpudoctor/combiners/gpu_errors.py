@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.gpu import PcieError, Sxid, Xid, XidPattern
+from gpudoctor.facts.gpu import LostTogether, PcieError, Sxid, Xid, XidPattern
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import sxids, xids
 
 _PROGRAM_FAULTS = (13, 31, 43)
+_LOST = (79, 167)
+_TOGETHER = 60.0  # seconds
 
 
 def explain_errors(store: FactStore) -> Iterable[Fact]:
@@ -60,3 +62,38 @@ def place_bus_errors(store: FactStore) -> Iterable[Fact]:
         if board in gpus or fact.driver == "nvidia":
             fact.gpu = board
     return ()
+
+
+def lost_together(store: FactStore) -> Iterable[Fact]:
+    """GPUs that fell off the bus within the same minute share what failed."""
+    lost: dict[str, Fact] = {}
+    for fact in store.of("xid"):
+        if isinstance(fact, Xid) and fact.code in _LOST and fact.gpu:
+            lost.setdefault(fact.gpu, fact)
+    for fact in store.of("gpu"):
+        if fact.value("state") == "lost" and fact.gpu:
+            lost.setdefault(fact.gpu, fact)
+    for fact in store.of("pci_device"):
+        if fact.value("unreadable") and fact.value("type") == "gpu" and fact.gpu:
+            lost.setdefault(fact.gpu, fact)
+    parents = {str(fact.value("pci")): fact.value("parent") for fact in store.of("pci_device") if fact.value("parent")}
+    for first in lost.values():
+        group = [gpu for gpu, fact in lost.items() if _same_moment(first, fact)]
+        if len(group) > 1:
+            above = {parents.get(gpu) for gpu in group}
+            parent = next(iter(above)) if len(above) == 1 else None
+            last = lost[group[-1]]
+            fact = LostTogether(number=len(group), gpus=", ".join(group), parent=str(parent) if parent else None)
+            fact.where, fact.time, fact.boot, fact.node = last.where, first.time, first.boot, first.node
+            return [fact]
+    return []
+
+
+def _same_moment(a: Fact, b: Fact) -> bool:
+    if a.boot != b.boot:
+        return False
+    for field in ("uptime", "time"):
+        mine, theirs = a.value(field), b.value(field)
+        if isinstance(mine, (int, float)) and isinstance(theirs, (int, float)):
+            return abs(mine - theirs) <= _TOGETHER
+    return True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpudoctor.facts.gpu import Gpu, PcieLink
+from gpudoctor.facts.gpu import FarNic, Gpu, PcieLink, TopologyPath
 from gpudoctor.facts.host import PciDevice
 from gpudoctor.facts.store import FactStore
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+_FAR = ("SYS", "SOC")
 _BUSY_STATE = 2  # P0 to P2 are the states in which a link must run at full speed
 
 
@@ -86,3 +87,23 @@ def _judge(link: PcieLink, views: list[Gpu]) -> None:
         link.gen_missing = max(0, can - link.gen)
     if link.gen_port and link.gen_device:
         link.slow_port = link.gen_port < link.gen_device
+
+
+def far_adapters(store: FactStore) -> Iterable[FarNic]:
+    """GPUs of which every network adapter, or of two GPUs the peer, is reached over the link between the sockets."""
+    paths = [fact for fact in store.of("topology_path") if isinstance(fact, TopologyPath)]
+    to_nics: dict[str, list[TopologyPath]] = {}
+    peers = [path for path in paths if path.a_kind == path.b_kind == "gpu"]
+    for path in paths:
+        if {path.a_kind, path.b_kind} == {"gpu", "nic"}:
+            gpu = path.a if path.a_kind == "gpu" else path.b
+            to_nics.setdefault(gpu, []).append(path)
+    near = {gpu for gpu, its in to_nics.items() if any(path.path not in _FAR for path in its)}
+    found = []
+    for gpu, its in to_nics.items():
+        if gpu not in near:
+            other = its[0].b if its[0].a == gpu else its[0].a
+            found.append(FarNic(name=gpu, other=other, what="nic", near_elsewhere=bool(near), adapters=len(its), where=its[0].where))  # fmt: skip
+    if len(peers) == 1 and peers[0].path in _FAR:
+        found.append(FarNic(name=peers[0].a, other=peers[0].b, what="peer", where=peers[0].where))
+    return found

@@ -1,7 +1,5 @@
 """Facts about GPUs, their memory, links and errors."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact
@@ -333,3 +331,25 @@ class Sxid(Fact):
     name: str | None = None
     link: int | None = None
     detail: str = ""
+
+
+class LostTogether(Fact):
+    """Several GPUs that were lost at about the same moment."""
+
+    kind: ClassVar[str] = "lost_together"
+
+    number: int
+    gpus: str
+    parent: str | None = None  # a bridge that all of them hang on
+
+
+class FarNic(Fact):
+    """A GPU whose every network adapter (or, of two GPUs, whose peer) sits on another socket."""
+
+    kind: ClassVar[str] = "far_nic"
+
+    name: str
+    other: str
+    what: str  # nic, peer
+    near_elsewhere: bool = False  # other GPUs have an adapter on their own socket
+    adapters: int = 0
