@@ -260,12 +260,18 @@ def _gpu_cuda(gpu: Product, cuda: str) -> Reason:
             and parse_version(item.first_cuda) <= wanted
             and not item.embedded
         ]
-        if older:
+        if any(item.name == arch.name for item in older):
             text = (
                 f"the compiler of CUDA {cuda} has no target for {where}; only programs with code for "
                 f"{older[-1].compute_capability} run on it"
             )
             return Reason("unknown", about, text, arch.sources)
+        if older:
+            text = (
+                f"{where} needs CUDA {arch.first_cuda} or newer; of programs built with {cuda} at most those with code "
+                f"for {older[-1].compute_capability} run on it"
+            )
+            return Reason("doesn't", about, text, arch.sources)
         text = f"{where} needs CUDA {arch.first_cuda} or newer; {cuda} cannot make code for it"
         return Reason("doesn't", about, text, arch.sources)
     return Reason("works", about, f"CUDA {cuda} supports {where}", arch.sources)

@@ -45,7 +45,7 @@ _NUMBERED = (
 )
 _FAMILIES = {"nvml": "nvml", "nccl": "nccl", "cublas": "cublas", "cudnn": "cudnn", "ib": "ib", "ibv": "ib", "wc": "ib"}
 _FINDING = r"[a-z][a-z0-9]*\.[a-z0-9]+(?:-[a-z0-9]+)*"
-_DOTTED = r"(?i)(?:(?P<what>[a-z][a-z0-9_ -]*?)[\s=:]+)?v?(?P<version>\d+(?:\.\d+)+)(?P<build>\+cu\d+)?"
+_DOTTED = r"(?i)(?:(?P<what>[a-z][a-z0-9_ -]*?)[\s=:-]+)?v?(?P<version>\d+(?:\.[0-9a-z]+)*)(?P<build>\+cu\d+)?"
 _NCCL_SETTING = r"(NCCL_[A-Z0-9_]+)(?:(?:=| set by environment to | set to )([^\s,;]+))?"
 _CUDA_NAME = r"\b(cudaError[A-Za-z]+|cudaSuccess|CUDA_ERROR_[A-Z_]+|CUDA_SUCCESS)\b"
 _STATUS_NAME = (
@@ -455,7 +455,7 @@ def _cuda_in(text: str) -> Explanation | None:
 
 
 def _symbol(text: str) -> Explanation | None:
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{3,60}", text):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_/]{3,60}", text):
         return None
     from gpudoctor.knowledge import return_codes, xids
 
@@ -652,18 +652,29 @@ def _software(text: str) -> Explanation | None:
     what = (match["what"] or "").strip().casefold()
     version = match["version"]
     major = int(version.split(".", maxsplit=1)[0])
+    plain = version.replace(".", "").isdigit()
+    if not what and "." not in version:
+        return None
+    if not plain and what not in _software_names():
+        return None
     if what in ("cuda", "cuda toolkit", "toolkit"):
         return _toolkit(version)
     if what in ("", "driver", "nvidia", "nvidia driver") and major >= _FIRST_BRANCH:
         return _driver(version)
     from gpudoctor.knowledge import frameworks
 
-    if frameworks.canonical(what) in frameworks.names():
+    if what in _software_names():
         return _framework(frameworks.canonical(what), version)
     return _system(text)
 
 
 _FIRST_BRANCH = 300
+
+
+def _software_names() -> set[str]:
+    from gpudoctor.knowledge import frameworks
+
+    return {*frameworks.names(), *frameworks.ALIASES}
 
 
 def _driver(version: str) -> Explanation | None:
