@@ -842,7 +842,10 @@ def _pool(text: str, findings: Iterable[str]) -> dict[str, str]:
         names += [row["symbol"] for row in table("xid").rows]
         for family in ("nvml_return", "nccl_results", "cublas_status", "cudnn_status", "ib_completion"):
             names += [row["name"] for row in table(family).rows]
+    pool = {name.casefold(): name for name in names}
     if not upper.startswith(("NCCL_", "CUDA_", "CUDAERROR", "NVML_")):
-        names += [row["name"] for row in table("gpus").rows]
-        names += [short for row in table("gpus").rows if (short := row["name"].replace("NVIDIA ", "")) != row["name"]]
-    return {name.casefold(): name for name in names}
+        for row in table("gpus").rows:
+            full = row["name"]
+            for short in (full, full.removeprefix("NVIDIA "), full.removeprefix("NVIDIA GeForce ")):
+                pool.setdefault(short.casefold(), full)
+    return pool
