@@ -31,7 +31,7 @@ _CLI = re.compile(
     r"nvidia-container-cli(?:\.real)?: (?:(?P<category>[a-z]+(?: rpc| file)?) error: ?)?(?P<detail>[^\n]*)",
     re.IGNORECASE,
 )
-_DETAIL_END = re.compile(r"\\+n|\\+\"|\"|: unknown\b|, Known Sent")
+_DETAIL_END = re.compile(r"\\+n|\\+\"|\"|: unknown(?=[.\s\\]*(?:$|[^\sa-z.]))|, Known Sent")
 # The first that fits decides; written in the library's own words.
 _REASONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (reason, re.compile(pattern, re.IGNORECASE))
@@ -63,6 +63,8 @@ def container_cli(text: str) -> Iterator[HookError]:
     >>> fact = next(container_cli(line))
     >>> fact.reason, fact.message
     ('requirement', 'unsatisfied condition: cuda>=12.2')
+    >>> next(container_cli("nvidia-container-cli: device error: 0:1: unknown device")).reason
+    'unknown_device'
     >>> next(container_cli("nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown")).reason
     'driver_not_loaded'
     """
@@ -524,7 +526,7 @@ def compose_file(text: str) -> Iterator[ContainerRun]:
             capabilities=environment[1] if environment else None,
             privileged=service.get("privileged") is True,
             infiniband="/dev/infiniband" in devices or service.get("privileged") is True,
-            fresh=False,
+            fresh=True,
         )
 
 
