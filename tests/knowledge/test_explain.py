@@ -60,6 +60,8 @@ def test_both_interfaces_and_the_number_lead_to_the_same_error():
         ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
         ("10de:2330", "NVIDIA H100 80GB HBM3"),
         ("0x20b5", "NVIDIA A100 80GB PCIe"),
+        ("2080", "NVIDIA GeForce RTX 2080"),
+        ("2330", "NVIDIA H100 80GB HBM3"),
         ("sm_90", "sm_90"),
         ("driver 550.54.15", "driver 550.54.15"),
         ("cuda 12.4", "cuda 12.4"),

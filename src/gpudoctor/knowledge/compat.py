@@ -163,12 +163,13 @@ def products_for(text: str) -> tuple[Product, ...]:
     >>> products_for("sm_75")[0].compute_capability
     '7.5'
     """
-    exact = gpus.by_name(text)
-    if exact:
-        return (exact,)
     number = gpus.parse_id(text)
-    if number is not None and (listed := gpus.by_pci_id(number)):
-        return gpus.all_by_pci_id(number) or (listed,)
+    if number is not None and (listed := gpus.all_by_pci_id(number)):
+        return listed
+    if exact := gpus.by_name(text):
+        return (exact,)
+    if number is not None and (unlisted := gpus.by_pci_id(number)):
+        return (unlisted,)
     family = gpus.by_family(text)
     if family:
         return family

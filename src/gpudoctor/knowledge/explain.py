@@ -534,14 +534,12 @@ def _hardware(text: str) -> Explanation | None:
     from gpudoctor.knowledge import gpus
 
     number = gpus.parse_id(text)
-    if number is not None:
-        listed = gpus.all_by_pci_id(number)
+    listed = gpus.all_by_pci_id(number) if number is not None else ()
+    product = listed[0] if listed else gpus.by_name(text)
+    if product is None and number is not None:
         product = gpus.by_pci_id(number)
-        if product:
-            return _gpu(product, listed)
-    product = gpus.by_name(text)
     if product:
-        return _gpu(product, ())
+        return _gpu(product, listed)
     family = gpus.by_family(text)
     if family:
         return _family(text, family)

@@ -191,6 +191,8 @@ def by_name(name: str) -> Product | None:
     '8.9'
     >>> by_name("T4").name
     'Tesla T4'
+    >>> by_name("2080").name
+    'NVIDIA GeForce RTX 2080'
     >>> by_name("H100") is None  # several products: see by_family
     True
     """
@@ -198,7 +200,10 @@ def by_name(name: str) -> Product | None:
     for index, row in enumerate(table("gpus").rows):
         if row["name"] == wanted:
             return _at(index)
-    found = _by_fold().get(fold(name), ())
+    folded = fold(name)
+    found = _by_fold().get(folded, ())
+    if folded.isdigit():
+        found = _by_fold().get(f"rtx{folded}", ()) or _by_fold().get(f"gtx{folded}", ())
     if len(found) != 1:
         return None
     product = _at(found[0])
