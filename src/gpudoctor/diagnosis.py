@@ -13,10 +13,11 @@ from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected, collect_offline
 from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.combiners import combine
+from gpudoctor.declared import declarations
 from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet, compile_rules
 from gpudoctor.engine.infer import Inference, infer
-from gpudoctor.engine.load import declarations, load_rules
+from gpudoctor.engine.load import load_rules
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
 from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
@@ -35,13 +36,15 @@ class Doctor:
     def __init__(self, rule_folders: Iterable[Path] = (), engine: EngineName | None = None) -> None:
         self.engine: EngineName = engine or available_engines()[0]
         self._evaluate = evaluator(self.engine)
-        self.rule_folders = [declarations("rules"), *rule_folders]
+        self.rule_folders = list(rule_folders)
 
     @cached_property
     def rules(self) -> RuleSet:
         """All rules that are in order; what is wrong with others is in `faults`, and in every report's problems."""
-        rules, faults = load_rules(self.rule_folders)
-        compiled = compile_rules(rules)
+        shipped = declarations("rules")
+        rules, faults = load_rules([shipped, *self.rule_folders])
+        ours, _ = load_rules([shipped]) if self.rule_folders else (rules, faults)
+        compiled = compile_rules(rules, trusted={rule.id for rule in ours})
         return replace(compiled, faults=(*faults, *compiled.faults))
 
     @cached_property

@@ -34,6 +34,9 @@ def _lint(args: argparse.Namespace) -> int:
 
     ours = Doctor([Path(folder) for folder in args.rules]).rules
     checked, faults = ours, list(ours.faults)
+    if not args.path:
+        checked = compile_rules(ours.rules)  # anew, with every regular expression compiled
+        faults += checked.faults
     if args.path:
         read = [read_rule_file(path) for path in _files(args.path)]
         checked = compile_rules(rule for rules, _ in read for rule in rules)

@@ -1,7 +1,5 @@
 """A probe as it stands in probes/<area>.yaml: what is read, where, and under which limits."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,7 +7,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from gpudoctor.engine.load import Loader, RuleError, declarations, line_of
+from gpudoctor.declared import declarations, parse
+from gpudoctor.engine.load import RuleError, line_of
 
 Cost = Literal["cheap", "standard", "deep"]
 COSTS: tuple[Cost, ...] = ("cheap", "standard", "deep")
@@ -33,7 +32,7 @@ class LiveSource(BaseModel):
     tail: bool = Field(default=False, description="of a file over the byte cap the end is read, not the start")
 
     @model_validator(mode="after")
-    def _exactly_one(self) -> LiveSource:
+    def _exactly_one(self) -> "LiveSource":
         if sum(map(bool, (self.files, self.tree, self.command, self.child))) != 1:
             raise ValueError("give exactly one of files, tree, command, child")
         return self
@@ -74,7 +73,7 @@ def load_probes(folders: list[Path] | None = None) -> list[Probe]:
         for path in sorted(folder.glob("*.yaml")):
             text = path.read_text(encoding="utf-8")
             try:
-                data: Any = yaml.load(text, Loader=Loader)  # noqa: S506  # a safe loader
+                data: Any = parse(text)
             except yaml.MarkedYAMLError as error:
                 line = error.problem_mark.line + 1 if error.problem_mark else 1
                 raise RuleError(f"{path}:{line}: not valid YAML: {error.problem}") from None

@@ -9,22 +9,12 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from gpudoctor.declared import parse
 from gpudoctor.engine.rule import Rule
-
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class RuleError(ValueError):
     """A rule file that can't be used; str() is one line: file:line: what is wrong."""
-
-
-def declarations(name: str) -> Path:
-    """Return the folder of declarations (`rules` or `probes`): inside the installed package, else in the checkout."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / name, package.parents[1] / name):
-        if folder.is_dir() and any(folder.glob("*.yaml")):
-            return folder
-    raise FileNotFoundError(f"gpudoctor's own {name}/ folder is missing; reinstall gpudoctor")
 
 
 def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
@@ -49,7 +39,7 @@ def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
     """Read one file; a fault is one line `file:line: rule: key: what is wrong` and costs only its rule."""
     try:
         text = path.read_text(encoding="utf-8")
-        data = yaml.load(text, Loader=Loader)  # noqa: S506  # a safe loader either way
+        data = parse(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1

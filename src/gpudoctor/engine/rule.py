@@ -1,7 +1,5 @@
 """A rule as it stands in rules/<area>.yaml: data only, checked when it is loaded."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator

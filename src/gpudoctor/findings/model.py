@@ -1,7 +1,5 @@
 """The report contract: findings, undecided rules, probes and the node, as every consumer sees them."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field

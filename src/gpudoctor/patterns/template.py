@@ -53,7 +53,8 @@ HOLES: dict[str, HoleType] = {
     "float": HoleType(r"-?\d+(?:\.\d+)?", float),
     "bytes": HoleType(r"\d[\d.,]*\s*(?:[kKMGT]i?)?(?:[bB](?:ytes?)?)?", size_bytes),
     "pci": HoleType(
-        r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?(?![0-9a-fA-F]|:[0-9a-fA-F])", pci_address
+        r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?(?![0-9a-fA-F]|:[0-9a-fA-F])",
+        pci_address,
     ),
     "version": HoleType(r"\d+(?:\.\d+)+"),
     "uuid": HoleType(r"(?:GPU|MIG)-[0-9a-fA-F-]+", str),
@@ -62,6 +63,7 @@ HOLES: dict[str, HoleType] = {
     "quoted": HoleType(r"\"[^\"]*\"|'[^']*'", lambda text: text[1:-1]),
 }
 
+_GROUP = re.compile(r"\(\?P<(\w+)>")
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?:(?P<name>[a-z_][a-z0-9_]*)(?::(?P<type>[a-z]+))?)?\}|(?P<text>[^{}]+)")
 
 
@@ -101,16 +103,20 @@ class Template:
     @classmethod
     def from_regex(cls, regex: str, anchor: str, *, lines: int = 1, ignore_case: bool = False) -> Template:
         """Take a hand-written expression; its named groups are text, or typed with a suffix such as `pid__int`."""
-        try:
-            names = re.compile(regex).groupindex
-        except re.error as error:
-            raise BadTemplate(f"{regex!r} is not a regular expression: {error}") from None
+        names = dict.fromkeys(_GROUP.findall(regex))
         if len(anchor) < MIN_ANCHOR:
             raise BadTemplate(f"anchor {anchor!r} is shorter than {MIN_ANCHOR} characters")
         types = tuple((name, (name.partition("__")[2] or _default_type(name))) for name in names)
         if unknown := [type_ for _, type_ in types if type_ not in HOLES]:
             raise BadTemplate(f"{regex!r}: unknown hole type {unknown[0]!r}")
         return cls(regex, anchor, regex, types, lines, ignore_case)
+
+    def check(self) -> None:
+        """Raise BadTemplate where the expression can't be compiled."""
+        try:
+            self.regex  # noqa: B018
+        except re.error as error:
+            raise BadTemplate(f"{self.pattern!r} is not a regular expression: {error}") from None
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
