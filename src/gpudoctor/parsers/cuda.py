@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gpudoctor.facts.base import Fact
+from gpudoctor.facts.driver import DriverVersion
 from gpudoctor.facts.framework import CudaError, CudaToolkit, SharedLibrary, SymbolError
 from gpudoctor.facts.host import EnvVar
 from gpudoctor.parsers.base import Format, NotThisFormat
@@ -242,7 +243,7 @@ _LINK_TIME = re.compile(
     r"(?:(?P<file>[^\s:'\"]+\.so[.\d]*): )?symbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file (?P<where>\S+)"
 )
 _NO_VERSION = re.compile(
-    r"(?P<where>[^\s:'\"]+\.so[.\d]*): version [`'‘](?P<library>[\w.-]+)['’] not found \(required by (?P<file>[^)]+)\)"
+    r"(?P<where>[^\s:'\"]+\.so[.\d]*): version [`'\u2018](?P<library>[\w.-]+)['\u2019] not found \(required by (?P<file>[^)]+)\)"
 )
 
 
@@ -283,6 +284,34 @@ def nvcc_version(text: str) -> Iterator[Fact]:
     if not found:
         raise NotThisFormat
     yield CudaToolkit(version=found["version"], seen_by="nvcc")
+
+
+_DRIVER = re.compile(
+    r"^(?!\s*\|)(?P<before>.*?)\b(?:NVIDIA |nvidia |Nvidia )?[Dd]river [Vv]ersion ?[:=] ?(?P<version>\d{3}\.\d{2,3}(?:\.\d{1,3})?)\b(?:.*?CUDA [Vv]ersion ?[:=] ?(?P<cuda>\d+\.\d))?"
+)
+_CUDA_LINE = re.compile(r"^\s*CUDA [Vv]ersion ?[:=] ?(?P<cuda>\d+\.\d)\s*$")
+
+
+def driver_statement(text: str) -> Iterator[Fact]:
+    """A driver version that a program, a report or a person wrote down, and the CUDA version that it offers.
+
+    >>> next(driver_statement("Nvidia driver version: 535.104.05")).version
+    '535.104.05'
+    >>> next(driver_statement("Driver Version: 570.86.10\\nCUDA Version: 12.8")).cuda
+    '12.8'
+    """
+    line, _, rest = text.partition("\n")
+    found = _DRIVER.search(line[:500])
+    if not found or "requires" in found["before"] or "minimum" in found["before"].lower():
+        raise NotThisFormat
+    following = _CUDA_LINE.match(rest.partition("\n")[0])
+    version = found["version"]
+    yield DriverVersion(
+        version=version,
+        branch=int(version.partition(".")[0]),
+        cuda=found["cuda"] or (following["cuda"] if following else None),
+        seen_by="log",
+    )
 
 
 _NAMES = (
@@ -389,13 +418,14 @@ _ERROR_WORDS = (
 )  # fmt: skip
 
 FORMATS = (
-    Format("CUDA error", _ERROR_WORDS, cuda_error, lines=1),
-    Format("CUDA library that was not found", (*_LIBRARY_WORDS, "cannot find -l"), library_not_found, lines=1),
-    Format("CUDA library", _LIBRARY_WORDS, library_found, lines=1),
+    Format("CUDA error", _ERROR_WORDS, cuda_error, lines=1, fold=True),
+    Format("CUDA library that was not found", (*_LIBRARY_WORDS, "cannot find -l"), library_not_found, lines=1, fold=True),
+    Format("CUDA library", _LIBRARY_WORDS, library_found, lines=1, fold=True),
     Format(
-        "undefined symbol", ("undefined symbol", "with link time reference", "not found (required by"), symbol_error, lines=1
+        "undefined symbol", ("undefined symbol", "with link time reference", "not found (required by"), symbol_error, lines=1, fold=True
     ),
-    Format("nvcc --version", ("Cuda compilation tools, release", "CUDA Version "), nvcc_version, lines=1),
+    Format("nvcc --version", ("Cuda compilation tools, release", "CUDA Version "), nvcc_version, lines=1, fold=True),
+    Format("driver version in a text", ("driver version: ", "driver version:", "driver version = "), driver_statement, lines=2, fold=True),
     Format(
         "environment variables",
         (
@@ -404,6 +434,6 @@ FORMATS = (
             "LOCAL_RANK", "RANK=",
         ),
         env_var,
-        lines=2,
+        lines=2, fold=True
     ),
 )  # fmt: skip

@@ -109,6 +109,8 @@ def python_packages(text: str) -> Iterator[Fact]:
     """
     line, _, rest = text.partition("\n")
     line = line[:6000]
+    if line.lstrip().startswith("File "):
+        raise NotThisFormat
     following = rest.partition("\n")[0]
     if "uccessfully installed" in line:
         for installed in _INSTALLED.finditer(line):
@@ -269,24 +271,45 @@ def framework_statement(text: str) -> Iterator[Fact]:
     raise NotThisFormat
 
 
+# Names as they stand in lists and messages, not in the paths of a traceback, of which a log has thousands.
+_BEFORE_VERSION = (" ", "=", "-", "\t", ":")
+_COMMON = (
+    "torch",
+    "jax",
+    "triton",
+    "transformers",
+    "accelerate",
+    "numpy",
+    "vllm",
+    "numba",
+    "deepspeed",
+    "xformers",
+    "keras",
+    "lightning",
+    "apex",
+)
 _PACKAGE_WORDS = (
-    "torch", "tensorflow", "tf_nightly", "tf-nightly", "tf version", "jax", "keras", "nvidia-", "nvidia_", "cupy", "flash-attn", "flash_attn", "xformers",
-    "vllm", "sglang", "sgl-kernel", "flashinfer", "onnxruntime", "bitsandbytes", "apex", "deepspeed", "triton", "numba",
-    "ctranslate2", "tensorrt", "transformer", "accelerate", "auto-gptq", "auto_gptq", "autoawq", "gptqmodel", "llama_cpp_python",
-    "llama-cpp-python", "mmcv", "detectron2", "dgl", "xgboost", "lightgbm", "cudatoolkit", "cuda-toolkit", "cudnn", "causal-conv1d",
-    "causal_conv1d", "mamba", "faster-whisper", "minference", "lightning", "numpy", "cudf", "cuml", "rmm",
+    *(name + sign for name in _COMMON for sign in _BEFORE_VERSION),
+    "torch.__version", "jax.__version", "PyTorch version", "torchvision", "torchaudio", "torchtext", "torch_", "tensorflow ", "tensorflow=", "tensorflow-",
+    "tensorflow:", "tensorflow.__version", "tensorflow version", "tensorflow_", "tf.__version", "tf_nightly", "tf-nightly", "tf version",
+    "jaxlib", "jax_cuda", "nvidia-", "nvidia_c", "nvidia_n", "cupy", "flash-attn", "flash_attn", "sglang", "sgl-kernel", "flashinfer-", "flashinfer=",
+    "onnxruntime ", "onnxruntime=", "onnxruntime-", "onnxruntime_gpu", "bitsandbytes ", "bitsandbytes=", "bitsandbytes-", "ctranslate2", "tensorrt ",
+    "tensorrt=", "tensorrt-", "transformer-engine", "transformer_engine ", "transformer_engine=", "auto-gptq", "auto_gptq", "autoawq", "gptqmodel",
+    "llama_cpp_python", "llama-cpp-python", "mmcv ", "mmcv=", "mmcv-", "detectron2 ", "detectron2=", "dgl ", "dgl=", "xgboost ", "xgboost=", "lightgbm ",
+    "lightgbm=", "cudatoolkit", "cuda-toolkit", "cudnn ", "cudnn=", "causal-conv1d", "causal_conv1d", "mamba-ssm", "mamba_ssm", "faster-whisper", "minference",
+    "pytorch-cuda", "pytorch3d", "cudf-", "cuml-", "rmm-",
 )  # fmt: skip
 
 FORMATS = (
-    Format("Python error", ("Error: ", "Exception: ", "Error:\n"), python_error, lines=_MORE + 2),
-    Format("Python packages", _PACKAGE_WORDS, python_packages, lines=2),
-    Format("pip conflict", ("but you have ", "but you'll have "), pip_conflict, lines=1),
-    Format("Python version", ("python 2.", "python 3.", "python version"), python_version, lines=1),
-    Format("torch.utils.collect_env", ("PyTorch version: ", "CUDA used to build PyTorch"), collect_env, lines=60),
+    Format("Python error", ("Error: ", "Exception: ", "Error:\n"), python_error, lines=_MORE + 2, fold=True),
+    Format("Python packages", _PACKAGE_WORDS, python_packages, lines=2, fold=True),
+    Format("pip conflict", ("but you have ", "but you'll have "), pip_conflict, lines=1, fold=True),
+    Format("Python version", ("python 2.", "python 3.", "python version"), python_version, lines=1, fold=True),
+    Format("torch.utils.collect_env", ("PyTorch version: ", "CUDA used to build PyTorch"), collect_env, lines=60, fold=True),
     Format(
         "framework's own words",
         ("built with", "built_with", "torch.version.cuda", "cuda.is_available", "cuda available", "Is GPU available", "Num GPUs Available", "list_physical_devices"),
         framework_statement,
-        lines=2,
+        lines=2, fold=True
     ),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from gpudoctor.patterns.template import MAX_LINE, Template
 from gpudoctor.patterns.text import decode
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
+MAX_FACTS = 300  # different facts of one kind from one text, where the format folds; the rest is only counted
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
 _CONTINUATION = re.compile(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = re.compile(rb"message repeated (\d+) times")
@@ -265,9 +266,14 @@ class _TextScan:
     def _counted(self, fact: Fact) -> bool:
         """Tell whether an equal fact is known already, and count this one there."""
         said = (fact.kind, fact.boot, fact.model_dump_json(exclude=_PLACE, exclude_none=True))
-        known = self._equal.setdefault(said, fact)
-        if known is fact:
-            return False
+        known = self._equal.get(said)
+        if known is None:
+            more = (fact.kind, fact.boot, "more")
+            self._distinct[fact.kind] = self._distinct.get(fact.kind, 0) + 1
+            if self._distinct[fact.kind] <= MAX_FACTS or more not in self._equal:
+                self._equal[said if self._distinct[fact.kind] <= MAX_FACTS else more] = fact
+                return False
+            known = self._equal[more]
         known.count += fact.count
         known.last_time, known.last_where = fact.time or known.last_time, fact.where
         return True
