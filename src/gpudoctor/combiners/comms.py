@@ -31,6 +31,7 @@ def comms(store: FactStore) -> Iterable[Fact]:
     found += _duplicates(store)
     found += _skew(store)
     found += _ras(store)
+    _ports(store)
     _expect(store, [fact for fact in found if isinstance(fact, NcclJob)])
     return found
 
@@ -246,6 +247,29 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
             )
 
 
+# -- ports -----------------------------------------------------------------------------------------------------------
+
+# Adapters of this generation are also sold with ports of half their rate; those are not slow.
+_HALVED = 400.0
+_NEIGHBOURS = 4
+
+
+def _ports(store: FactStore) -> None:
+    """Mark InfiniBand ports that run below their adapter's rate, or below all the others of the host."""
+    ports = [
+        fact
+        for fact in store.of("rdma_port")
+        if isinstance(fact, RdmaPort) and fact.link_layer == "infiniband" and fact.state == "active" and fact.rate
+    ]
+    for port in ports:
+        rate, possible = port.rate or 0.0, port.rate_max
+        others = [other.rate or 0.0 for other in ports if other is not port and _source(other) == _source(port)]
+        if len(others) >= _NEIGHBOURS and min(others) > rate:
+            port.slow, port.rate_max = True, min(others)
+        elif possible:
+            port.slow = rate < (possible / 2 if possible >= _HALVED else possible)
+
+
 # -- fast enough -----------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +293,8 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
         if test.nodes == 1 or (test.nodes is None and test.launches is None and not test.gpu_name):
             expected = bandwidth.inside_node(test.gpu_name, test.ranks or (2 if links else 0), links)
         elif (test.nodes or 0) > 1 and nics.get(_source(test)) and _source(test) not in sockets:
-            expected = bandwidth.across_nodes(test.gpu_name, test.gpus_per_node, nics[_source(test)], rate)
+            used = min(nics[_source(test)], test.gpus_per_node or 1)  # a GPU sends through the adapter next to it
+            expected = bandwidth.across_nodes(test.gpu_name, test.gpus_per_node, used, rate)
         if expected is None:
             continue
         test.expected_low, test.expected_high, test.expectation = expected.low, expected.high, expected.why

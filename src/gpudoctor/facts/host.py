@@ -1,7 +1,5 @@
 """Facts about the machine around the GPUs."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact
@@ -182,6 +180,7 @@ class RdmaPort(Fact):
     rate_max: float | None = None
     lanes: int | None = None
     speed_name: str | None = None  # SDR, QDR, FDR, EDR, HDR, NDR, XDR
+    slow: bool | None = None  # below what the adapter, or all of its neighbours, can do
     link_layer: str | None = None
     mtu: int | None = None
     netdev: str | None = None
