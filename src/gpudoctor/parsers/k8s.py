@@ -259,10 +259,12 @@ def _pod(lines: list[str], top: dict[str, str]) -> K8sPod:
         )
     visible = re.search(r"^\s+NVIDIA_VISIBLE_DEVICES:\s+(\S+)", body, re.MULTILINE)
     reason = top.get("Reason")
-    waiting = re.search(r"^\s+Reason:\s+(\w+)", body, re.MULTILINE)
+    reasons = re.findall(r"^\s+Reason:\s+(\w+)", body, re.MULTILINE)
+    worst = next((word for word in reasons if _FAILING.match(word)), None)
+    waiting = worst or next((word for word in reasons if word != "Completed"), None)
     restarts = re.search(r"^\s+Restart Count:\s+(\d+)", body, re.MULTILINE)
     code = re.search(r"^\s+Exit Code:\s+(\d+)", body, re.MULTILINE)
-    status = reason or (waiting[1] if waiting and waiting[1] != "Completed" else None) or top.get("Status")
+    status = reason or waiting or top.get("Status")
     node = top.get("Node", "")
     return K8sPod(
         name=top["Name"],
@@ -278,6 +280,44 @@ def _pod(lines: list[str], top: dict[str, str]) -> K8sPod:
         failing=bool(status and _FAILING.match(status)),
         on_node=node.partition("/")[0] if node and node != "<none>" else None,
         visible_devices=visible[1] if visible else None,
+    )
+
+
+def amounts(text: str) -> Iterator[K8sNode]:
+    r"""The part of a node's status in YAML that people paste: allocatable and capacity.
+
+    >>> node = next(amounts('  allocatable:\n    cpu: "48"\n    nvidia.com/gpu: "0"\n  capacity:\n    nvidia.com/gpu: "16"\n'))
+    >>> node.allocatable, node.capacity
+    (0, 16)
+    """
+    lines = text.split("\n")
+    head = re.match(r"(\s*)(?:allocatable|capacity):\s*$", lines[0])
+    if not head:
+        raise NotThisFormat
+    margin = len(head[1])
+    counts: dict[str, int] = {}
+    key, last = "", 0
+    for offset, line in enumerate(lines):
+        if not line.strip() or len(line) - len(line.lstrip()) < margin:
+            break
+        if found := re.match(r"\s*(allocatable|capacity):\s*$", line):
+            if found[1] in counts:
+                break
+            key, last = found[1], offset
+            counts[key] = 0
+        elif len(line) - len(line.lstrip()) == margin:
+            break
+        elif found := re.match(r"\s*\"?nvidia\.com/(?:gpu|mig-)[\w.-]*\"?:\s*\"?(\d+)", line):
+            counts[key] += int(found[1])
+    if last == 0 and len(lines) < 3:
+        raise NotThisFormat
+    capacity, allocatable = counts.get("capacity"), counts.get("allocatable")
+    yield K8sNode(
+        at=last,
+        name="node",
+        capacity=capacity,
+        allocatable=allocatable,
+        withheld=_difference(capacity, allocatable),
     )
 
 
@@ -416,6 +456,7 @@ FORMATS = (
     Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
     Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
     Format("scheduler message", (" nodes are available: ",), scheduling, lines=1),
+    Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),
     Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=2000, back=1),
 )  # fmt: skip
