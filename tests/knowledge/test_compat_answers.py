@@ -182,6 +182,7 @@ SILENT = [
     "tensorflow==2.15 cuda=12.4",
     "jax==0.8.0 python=3.15",
     "torch==2.5.1 python=3.13",
+    "torch==2.5.1 python=3",
     "cuda=12.8 os=debian_9",
     "gpu=RTX_4090",
     "gpu=10de:2bb2 driver=580.65.06",

@@ -62,6 +62,9 @@ def test_both_interfaces_and_the_number_lead_to_the_same_error():
         ("0x20b5", "NVIDIA A100 80GB PCIe"),
         ("2080", "NVIDIA GeForce RTX 2080"),
         ("2330", "NVIDIA H100 80GB HBM3"),
+        ("01:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100] [10de:2330] (rev a1)", "NVIDIA H100 80GB HBM3"),
+        ("GPU 0: Tesla T4 (UUID: GPU-5c3a)", "Tesla T4"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA A100-SXM4-40GB"),
         ("sm_90", "sm_90"),
         ("driver 550.54.15", "driver 550.54.15"),
         ("cuda 12.4", "cuda 12.4"),
@@ -129,6 +132,16 @@ def test_near_misses_are_suggested(text, expected):
 def test_nonsense_is_not_explained():
     for text in ("", "   ", "hello world", "a" * 5000, "\x1b[31m", "0", "🙂"):
         assert explain(text) is None
+
+
+@pytest.mark.parametrize("text", ["cuda" + " " * 50000 + "x", "a" + " -" * 30000, "x" * 200000, "NCCL_" * 20000])
+def test_long_nonsense_is_refused_at_once(text):
+    import time
+
+    start = time.perf_counter()
+    assert explain(text) is None
+    assert suggest(text) == ()
+    assert time.perf_counter() - start < 1
 
 
 def test_lines_are_explained_one_by_one():

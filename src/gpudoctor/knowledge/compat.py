@@ -441,6 +441,8 @@ def _build_python(build: Build, python: str) -> Reason:
     want = parse_version(python)[:2]
     short = ".".join(python.split(".")[:2])
     span = f"{build.python_min or '?'} to {build.python_max or '?'}"
+    if len(want) == 1:
+        return Reason("unknown", about, f"name the minor version of Python, for example {python}.12", build.sources)
     if build.python_min and want < parse_version(build.python_min):
         return Reason("doesn't", about, f"{build.name} needs Python {build.python_min} or newer", build.sources)
     if short in build.python_experimental:

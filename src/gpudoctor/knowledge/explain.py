@@ -43,6 +43,8 @@ _NUMBERED = (
     r"(?:[-_ ]*(?:error|err|code|exit|status|return|result|rc)(?:[-_ ]*(?:code|status))?)?[\s:#=_-]*"
     r"(?P<number>0x[0-9a-f]+|\d+)"
 )
+_NAME_LENGTH = 120  # anything longer is a log line, not the name of a thing
+_LINE_LENGTH = 4000
 _FAMILIES = {"nvml": "nvml", "nccl": "nccl", "cublas": "cublas", "cudnn": "cudnn", "ib": "ib", "ibv": "ib", "wc": "ib"}
 _FINDING = r"[a-z][a-z0-9]*\.[a-z0-9]+(?:-[a-z0-9]+)*"
 _DOTTED = r"(?i)(?:(?P<what>[a-z][a-z0-9_ -]*?)[\s=:-]+)?v?(?P<version>\d+(?:\.[0-9a-z]+)*)(?P<build>\+cu\d+)?"
@@ -65,13 +67,15 @@ def explain(text: str, finding: FindingLookup | None = None) -> Explanation | No
     >>> explain("NVRM: Xid (PCI:0000:41:00): 79, pid=77, GPU has fallen off the bus.").facts[0]
     ('GPU', '0000:41:00')
     """
-    thing = text.strip().strip("\"'`")
+    thing = text.strip().strip("\"'`")[:_LINE_LENGTH]
     if not thing:
         return None
     for reader in _READERS:
         found = reader(thing)
         if found is not None:
             return found
+    if len(thing) > _NAME_LENGTH:
+        return _hardware(thing) if "[10de:" in thing else None
     if finding is not None and re.fullmatch(_FINDING, thing.lower()):
         return finding(thing.lower())
     return _hardware(thing) or _software(thing)
@@ -238,7 +242,7 @@ def _from_message(row: Row) -> Explanation:
 
 
 def _numbered(text: str) -> Explanation | None:
-    match = re.fullmatch(_NUMBERED, text)
+    match = re.fullmatch(_NUMBERED, text) if len(text) <= _NAME_LENGTH else None
     if match is None:
         return None
     what = re.sub(r"[-_ ]", "", match["what"].lower())
@@ -304,7 +308,7 @@ def _sxid(number: int) -> Explanation:
         )
     effect = {
         "fatal": "The driver treats it as fatal: links or the whole fabric stop until they are reset.",
-        "potentially-fatal": "It is fatal where containment is on; the GPU behind the port then reports Xid 74 or 45.",
+        "potentially-fatal": "It may stop the link and what lies behind it; the GPU there then reports Xid 74 or 45.",
         "non-fatal": "It is corrected or informational; alone it is no fault.",
         "unknown": "Public sources do not say how serious it is.",
     }[found.fatality]
@@ -336,7 +340,7 @@ def _sxid(number: int) -> Explanation:
 def _sxid_causes(event: str) -> tuple[str, ...]:
     if "memory error" in event or "parity" in event:
         return ("a defect or chance event in a memory of the switch", "a failing switch, if it repeats")
-    if "temperature" in event:
+    if "temperature" in event or "heat" in event:
         return ("air flow or coolant", "a failing fan or pump")
     if "link" in event or "checksum" in event or "lane" in event or "rate" in event or "cable" in event:
         return ("noise or poor contact on the link", "the device at the far end", "cable, connector or backplane")
@@ -533,6 +537,9 @@ def _variable(name: str, value: str | None) -> Explanation | None:
 def _hardware(text: str) -> Explanation | None:
     from gpudoctor.knowledge import gpus
 
+    inside = re.search(r"\[10de:([0-9a-fA-F]{4})\]", text) or re.match(r"GPU \d+: (.{3,60}?) \(UUID", text)
+    if inside:
+        text = inside[1]
     number = gpus.parse_id(text)
     listed = gpus.all_by_pci_id(number) if number is not None else ()
     product = listed[0] if listed else gpus.by_name(text)
@@ -801,6 +808,8 @@ def suggest(text: str, findings: Iterable[str] = (), count: int = 5) -> tuple[st
     import difflib
 
     thing = text.strip()
+    if len(thing) > _NAME_LENGTH:
+        return ()
     if thing.isdigit():
         asked = (f"{family} {thing}" for family in ("xid", "sxid", "cuda", "nvml", "nccl", "nvidia-smi"))
         known = [item for item in asked if (found := explain(item)) and "not in the catalogue" not in found.title]

@@ -196,11 +196,11 @@ def by_name(name: str) -> Product | None:
     >>> by_name("H100") is None  # several products: see by_family
     True
     """
-    wanted = name.strip()
+    wanted = name.strip().partition(" MIG ")[0]
     for index, row in enumerate(table("gpus").rows):
         if row["name"] == wanted:
             return _at(index)
-    folded = fold(name)
+    folded = fold(wanted)
     found = _by_fold().get(folded, ())
     if folded.isdigit():
         found = _by_fold().get(f"rtx{folded}", ()) or _by_fold().get(f"gtx{folded}", ())
