@@ -12,7 +12,7 @@ from gpudoctor.patterns.stamp import parse_stamp
 _BLOCKED = re.compile(r"task (?P<task>\S+?):(?P<pid>\d+) blocked (?:in I/O wait )?for more than (?P<seconds>\d+) seconds")
 _STATE = re.compile(r"task:(?P<task>\S+)\s+state:D\b.*?pid:\s?(?P<pid>\d+)")
 _LOCKUP = re.compile(
-    r"soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<task>[^\]:]+):(?P<pid>\d+)\]|hard LOCKUP|detected stalls? on CPU"
+    r"soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<task>[^\]]+?):(?P<pid>\d+)\]|hard LOCKUP|detected stalls? on CPU"
 )
 _OOPS = re.compile(
     r"BUG: unable to handle|BUG: kernel NULL pointer|kernel BUG at|general protection fault|Oops: |Oops\[#|"
