@@ -222,12 +222,14 @@ def test_explain_command_reads_standard_input(capsys, monkeypatch):
     assert [item["subject"] for item in json.loads(capsys.readouterr().out)] == ["xid 79", "nvml 18"]
 
 
-def test_explain_command_asks_for_findings(capsys):
-    own = Explanation("driver.x", "finding", "Some finding", "what it means")
-    assert explain_command.run(parsed(explain_command, "driver.x"), finding={"driver.x": own}.get) == 0
-    assert capsys.readouterr().out.startswith("Some finding")
-    assert explain_command.run(parsed(explain_command, "driver.xy"), finding_ids=["driver.xyz"]) == 64
-    assert "driver.xyz" in capsys.readouterr().err
+def test_explain_command_knows_the_findings_of_the_rules(capsys):
+    assert explain_command.run(parsed(explain_command, "driver.library-mismatch")) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("driver.library-mismatch: Kernel module and driver libraries have different versions")
+    assert "What to do, least disruptive first" in out
+    assert "{" not in out.partition("What to do")[0]
+    assert explain_command.run(parsed(explain_command, "driver.library-mismach")) == 64
+    assert "did you mean driver.library-mismatch" in capsys.readouterr().err
 
 
 def test_compat_command(capsys):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+from gpudoctor.cli.this_node import read_setup
 from gpudoctor.knowledge import compat, frameworks, systems
 from gpudoctor.knowledge.compat import Framework, Setup, Verdict
 from gpudoctor.knowledge.drivers import parse_version
@@ -37,17 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args: argparse.Namespace, live: LiveSetup | None = None) -> int:
-    """Print the verdict; without arguments the live node is judged if the caller knows how to read it."""
+def run(args: argparse.Namespace, live: LiveSetup = read_setup) -> int:
+    """Print the verdict; without arguments this machine is judged."""
     try:
         setup = _setup(args)
     except ValueError as error:
         print(f"gpudoctor compat: {error}", file=sys.stderr)
         return WRONG_USAGE
-    if not setup.parts() and live is not None:
+    if not setup.parts():
         setup = live() or setup
     if not setup.parts():
-        text = "give at least one of --gpu, --driver, --cuda, --framework, --python, --os"
+        text = "nothing of NVIDIA on this machine; give at least one of --gpu, --driver, --cuda, --framework, --python, --os"
         print(f"gpudoctor compat: {text}", file=sys.stderr)
         return WRONG_USAGE
     verdict = compat.check(setup)

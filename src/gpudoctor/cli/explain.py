@@ -5,6 +5,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 
+from gpudoctor.cli.finding_ids import explain_finding, finding_ids
 from gpudoctor.knowledge.explain import Explanation, FindingLookup, explain, explain_lines, suggest
 
 WRONG_USAGE = 64
@@ -22,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args: argparse.Namespace, finding: FindingLookup | None = None, finding_ids: Iterable[str] = ()) -> int:
+def run(args: argparse.Namespace, finding: FindingLookup = explain_finding) -> int:
     """Print the explanation; findings are looked up by the callback."""
     text = " ".join(args.thing)
     if text == "-":
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace, finding: FindingLookup | None = None, finding_
         one = explain(text, finding)
         found = [one] if one is not None else []
     if not found:
-        print(_miss(text, finding_ids), file=sys.stderr)
+        print(_miss(text, finding_ids()), file=sys.stderr)
         return WRONG_USAGE
     if args.json:
         import json
@@ -48,9 +49,9 @@ def run(args: argparse.Namespace, finding: FindingLookup | None = None, finding_
     return 0
 
 
-def _miss(text: str, finding_ids: Iterable[str]) -> str:
+def _miss(text: str, ids: Iterable[str]) -> str:
     shown = printable(text.strip().splitlines()[0])[:WIDTH]
-    close = suggest(text.strip(), finding_ids)
+    close = suggest(text.strip(), ids)
     hint = f"; did you mean {', '.join(close)}?" if close else ""
     return f"gpudoctor explain: nothing is known about {shown!r}{hint}"
 
