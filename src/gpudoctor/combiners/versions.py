@@ -174,7 +174,7 @@ def arch_supports(store: FactStore) -> Iterable[ArchSupport]:
             runs = runs or any(_numbers(ptx) <= _numbers(capability) for ptx in build.ptx)
             yield ArchSupport(
                 framework=f"{build.framework} {package.version} ({build.build})",
-                capability=product.compute_capability,
+                capability=capability,
                 supported=runs,
                 architectures=", ".join(build.architectures),
                 gpu=product.gpu,

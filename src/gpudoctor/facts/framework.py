@@ -1,7 +1,5 @@
 """Facts about CUDA, frameworks and the programs that use them."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact
@@ -142,6 +140,6 @@ class ArchSupport(Fact):
     kind: ClassVar[str] = "arch_support"
 
     framework: str
-    capability: float
+    capability: str
     supported: bool
     architectures: str | None = None

@@ -104,7 +104,7 @@ _NUMBER = re.compile(
 )
 _RANK = re.compile(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
 # Lines of a program's source, which name errors without having one.
-_SOURCE_CODE = re.compile(r"^\s*(?:case |#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
+_SOURCE_CODE = re.compile(r"^\s*(?:case |return \"|#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
 
 
 def cuda_error(text: str) -> Iterator[Fact]:
@@ -174,7 +174,8 @@ _NOT_FOUND: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("loader", re.compile(rf"CuPy failed to load {_ANY_LIBRARY}")),
 )
 _LINKER = re.compile(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
-_SEARCH_PATH = re.compile(r"dxcore\.c")
+# The container library looking around among adapters that are not NVIDIA's; a library that is there and doesn't fit.
+_NOT_MISSING = re.compile(r"dxcore\.c|undefined symbol|symbol lookup error")
 _LDCONFIG = re.compile(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
 _LDD = re.compile(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
 _LISTED = re.compile(
@@ -204,7 +205,7 @@ def library_not_found(text: str) -> Iterator[Fact]:
     'cudnn_ops'
     """
     line = text.partition("\n")[0]
-    if _SEARCH_PATH.search(line):  # the container library's own look around, with adapters that are not NVIDIA's
+    if _NOT_MISSING.search(line):
         raise NotThisFormat
     for seen_by, pattern in _NOT_FOUND:
         if found := pattern.search(line):
