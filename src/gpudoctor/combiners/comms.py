@@ -213,7 +213,12 @@ def _mismatch(facts: list[CollectiveTimeout], first: CollectiveTimeout) -> Colle
     said = "; ".join(f"rank {_names(sorted(ranks))}: {what}" for what, ranks in list(kinds.items())[:4])
     fewest = min(kinds.values(), key=len)
     return CollectiveSkew(
-        reason="mismatch", ranks=_names(sorted(fewest)), sequence=first.sequence, detail=said, where=first.where, time=first.time
+        reason="mismatch",
+        ranks=_names(sorted(fewest)),
+        sequence=first.sequence,
+        detail=said,
+        where=first.where,
+        time=first.time,
     )
 
 
@@ -237,7 +242,9 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
         if len(same) > 1 and same[0].where != same[-1].where:
             yield CollectiveSkew(
                 reason="lag",
-                ranks=f"{last.first_rank} on {last.host}" if last.first_rank is not None else f"{last.ranks_behind} ranks",
+                ranks=f"{last.first_rank} on {last.host}"
+                if last.first_rank is not None
+                else f"{last.ranks_behind} ranks",
                 sequence=last.behind,
                 ahead=last.ahead,
                 snapshots=len(same),
@@ -307,7 +314,12 @@ def _nvlinks(store: FactStore) -> int | None:
     """Return the fewest NVLinks of a pair where every pair of GPUs has some."""
     found: list[int] = []
     for path in store.of("topology_path"):
-        if isinstance(path, TopologyPath) and path.path != "X" and re.match(r"GPU", path.a) and re.match(r"GPU", path.b):
+        if (
+            isinstance(path, TopologyPath)
+            and path.path != "X"
+            and re.match(r"GPU", path.a)
+            and re.match(r"GPU", path.b)
+        ):
             if not path.links:
                 return None
             found.append(path.links)

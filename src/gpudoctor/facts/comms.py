@@ -1,7 +1,5 @@
 """Facts about NCCL, its logs and its measurements."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact

@@ -120,9 +120,7 @@ def network(text: str) -> Iterator[Fact]:
     if found := _NETWORK.search(line):
         yield NcclProcess(host=host, pid=pid, device=device, network=found["network"].strip())
     elif found := _BOOTSTRAP.search(line):
-        yield NcclProcess(
-            host=host, pid=pid, device=device, interface=found["interface"], address=found["address"]
-        )
+        yield NcclProcess(host=host, pid=pid, device=device, interface=found["interface"], address=found["address"])
     elif "NET/IB" in line:
         layers = _ADAPTER.findall(line)
         if not layers:
@@ -298,9 +296,15 @@ FORMATS = (
     _single("NCCL communicator", ("- Init START", "Init COMPLETE"), communicator),
     _single("NCCL version", ("NCCL version ",), version),
     _single(
-        "NCCL network", ("Using network ", "NET/IB : Using [", "NET/IB: Using [", "Bootstrap : Using", "Bootstrap: Using"), network
+        "NCCL network",
+        ("Using network ", "NET/IB : Using [", "NET/IB: Using [", "Bootstrap : Using", "Bootstrap: Using"),
+        network,
     ),
-    _single("NCCL plugin", ("NET/Plugin : No plugin", "NET/Plugin : Plugin load", "NET/Plugin : dlerror", "NET/Plugin: Could not find"), plugin_wording),
+    _single(
+        "NCCL plugin",
+        ("NET/Plugin : No plugin", "NET/Plugin : Plugin load", "NET/Plugin : dlerror", "NET/Plugin: Could not find"),
+        plugin_wording,
+    ),
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection),
     _single("NCCL warning", ("NCCL WARN ",), warning),
     _single("torch.distributed watchdog", ("milliseconds before timing out", "last enqueued NCCL work"), watchdog),

@@ -14,9 +14,13 @@ from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.template import pci_address
 
 # Prefixes of mpirun --tag-output, srun -l, kubectl logs --prefix; some stand in the middle of a line.
-_PREFIX = re.compile(r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err|diag)>:?)?(?=[\s#:\d])|^\s*\d{1,4}: (?=\s*[#\d])|^\[[\w./-]{1,120}\] ?(?=[#\s])")
+_PREFIX = re.compile(
+    r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err|diag)>:?)?(?=[\s#:\d])|^\s*\d{1,4}: (?=\s*[#\d])|^\[[\w./-]{1,120}\] ?(?=[#\s])"
+)
 _STATEMENT = re.compile(r"(?P<name>[a-z_]+_perf)(?:_mpi)?\b")
-_HEADING = re.compile(r"nThread\s+(?P<threads>\d+)\s+nGpus\s+(?P<gpus>\d+)\s+minBytes\s+(?P<low>\d+)\s+maxBytes\s+(?P<high>\d+)")
+_HEADING = re.compile(
+    r"nThread\s+(?P<threads>\d+)\s+nGpus\s+(?P<gpus>\d+)\s+minBytes\s+(?P<low>\d+)\s+maxBytes\s+(?P<high>\d+)"
+)
 _DEVICE = re.compile(
     r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+(?P<pid>\d+)\s+)?on\s+(?P<host>\S+)\s+device\s+(?P<device>\d+)"
     r"\s+\[(?P<bus>[0-9a-fA-Fx:.]+)\]\s*(?P<name>[^\r\n]*)"

@@ -235,8 +235,12 @@ def show_gids(text: str) -> Iterator[Fact]:
         )
 
 
-_VIRTUAL = re.compile(r"docker|veth|br-|virbr|cni|flannel|cali|cilium|tunl|vxlan|kube|lxc|lxd|podman|weave|tun|tap|ipvlan|macvlan|dummy|nerdctl|tailscale|wg\d")
-_IP_LINK = re.compile(r"^\d+: (?P<name>[^\s:@]+)(?:@\S+)?: <(?P<flags>[A-Z_,-]*)>(?: mtu (?P<mtu>\d+))?.*?(?: state (?P<state>\w+))?(?:\s|$)")
+_VIRTUAL = re.compile(
+    r"docker|veth|br-|virbr|cni|flannel|cali|cilium|tunl|vxlan|kube|lxc|lxd|podman|weave|tun|tap|ipvlan|macvlan|dummy|nerdctl|tailscale|wg\d"
+)
+_IP_LINK = re.compile(
+    r"^\d+: (?P<name>[^\s:@]+)(?:@\S+)?: <(?P<flags>[A-Z_,-]*)>(?: mtu (?P<mtu>\d+))?.*?(?: state (?P<state>\w+))?(?:\s|$)"
+)
 _INET = re.compile(r"^\s+inet (?:addr:)?(?P<address>\d+\.\d+\.\d+\.\d+)")
 
 
@@ -273,7 +277,9 @@ def ip_link(text: str) -> Iterator[Fact]:
     )
 
 
-_IFCONFIG = re.compile(r"^(?P<name>[\w.@:-]+?):?\s+(?:Link encap:(?P<encap>\w[\w ]*?)\s\s|flags=\d+<(?P<flags>[A-Z_,]*)>(?:\s+mtu (?P<mtu>\d+))?)")
+_IFCONFIG = re.compile(
+    r"^(?P<name>[\w.@:-]+?):?\s+(?:Link encap:(?P<encap>\w[\w ]*?)\s\s|flags=\d+<(?P<flags>[A-Z_,]*)>(?:\s+mtu (?P<mtu>\d+))?)"
+)
 
 
 def ifconfig(text: str) -> Iterator[Fact]:
@@ -332,7 +338,9 @@ def ethtool(text: str) -> Iterator[Fact]:
     yield link
 
 
-_GREP = re.compile(r"lsmod\s*\|\s*[ef]?grep\s+(?:-\w+\s+)*[\"']?(?P<name>nvidia[_-]peermem|nv_peer_mem|peermem|peer_mem)")
+_GREP = re.compile(
+    r"lsmod\s*\|\s*[ef]?grep\s+(?:-\w+\s+)*[\"']?(?P<name>nvidia[_-]peermem|nv_peer_mem|peermem|peer_mem)"
+)
 _PROMPT = re.compile(r"^\s*(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[\w.-]+|[\w.~/-]*[$#>%]\s|root#)|[$#]\s*$|[$#] \w")
 
 
@@ -364,5 +372,5 @@ FORMATS = (
     Format("ip link", ("BROADCAST,", "<LOOPBACK,", "POINTOPOINT,"), ip_link, lines=8),
     Format("ifconfig", ("Link encap:", "flags="), ifconfig, lines=10),
     Format("ethtool", ("Settings for ",), ethtool, lines=80),
-    Format("lsmod | grep", ("lsmod",), peer_memory_grep, lines=2),
+    Format("lsmod | grep peermem", ("lsmod",), peer_memory_grep, lines=2),
 )
