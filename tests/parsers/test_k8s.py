@@ -1,0 +1,78 @@
+"""Kubernetes formats beyond the samples in the docstrings."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.parsers.base import NotThisFormat
+from gpudoctor.parsers.k8s import component_of, described, manifest, pod_row, scheduling
+
+
+@pytest.mark.parametrize(
+    ("name", "component"),
+    [
+        ("nvidia-operator-validator-qpv7s", "validator"),
+        ("nvidia-device-plugin-daemonset-4ghzp", "device-plugin"),
+        ("nvdp-nvidia-device-plugin-x2kq1", "device-plugin"),
+        ("nvidia-gpu-driver-ubuntu22.04-7d8c-abcde", "driver"),
+        ("nvidia-container-toolkit-daemonset-ktrv6", "toolkit"),
+        ("gpu-operator-1743541061-node-feature-discovery-gc-5c45", "node-feature-discovery"),
+        ("neuron-device-plugin-daemonset-x", None),
+        ("web-6c8b", None),
+    ],
+)
+def test_components(name: str, component: str | None) -> None:
+    assert component_of(name) == component
+
+
+@pytest.mark.parametrize("status", ["Init:0/1", "ContainerCreating", "Pending", "Running", "Completed", "Terminating"])
+def test_waiting_is_not_failing(status: str) -> None:
+    assert next(pod_row(f"nvidia-device-plugin-daemonset-x   0/1   {status}   0   3m")).failing is False
+
+
+def test_a_row_of_something_else() -> None:
+    with pytest.raises(NotThisFormat):
+        next(pod_row("nvidia-smi 535 is running 3/4 of the time"))
+
+
+def test_several_taints() -> None:
+    line = (
+        "0/5 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, "
+        "2 node(s) had untolerated taint {dedicated: ml}, 2 node(s) didn't match Pod's node affinity/selector."
+    )
+    fact = next(scheduling(line))
+    assert (fact.taint, fact.tainted, fact.role_tainted, fact.affinity, fact.all_out) == (
+        "dedicated: ml",
+        2,
+        1,
+        2,
+        True,
+    )
+
+
+def test_the_old_wording_of_taints() -> None:
+    fact = next(scheduling("0/2 nodes are available: 2 node(s) had taints that the pod didn't tolerate."))
+    assert fact.role_tainted == 2
+    assert fact.all_out
+
+
+def test_a_described_pod_tells_its_worst_state() -> None:
+    text = (
+        "Name:  nvidia-operator-validator-x\nNamespace:  gpu-operator\nStatus:  Pending\nInit Containers:\n"
+        "  driver-validation:\n    State:  Terminated\n      Reason:  Completed\n"
+        "  toolkit-validation:\n    State:  Waiting\n      Reason:  CrashLoopBackOff\nContainers:\n  v:\n    Image:  x\n"
+    )
+    pod = next(described(text))
+    assert (pod.value("status"), pod.value("failing"), pod.value("component")) == (
+        "CrashLoopBackOff",
+        True,
+        "validator",
+    )
+
+
+def test_limits_of_all_containers_of_a_deployment() -> None:
+    text = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\nspec:\n  template:\n    spec:\n      containers:\n"
+        "      - name: a\n        resources:\n          limits:\n            nvidia.com/gpu: 2\n      - name: b\n"
+    )
+    assert next(manifest(text)).value("gpus") == 2
