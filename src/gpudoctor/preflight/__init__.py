@@ -1,0 +1,1 @@
+"""Before a training run: will this machine train on its GPU, and well?"""
