@@ -315,7 +315,7 @@ def podman_info(text: str) -> Iterator[ContainerEngine]:
 
 # --- settings -----------------------------------------------------------------------------------------------------
 
-_SETTING = re.compile(r"^\s*(?:[\w./-]+\.toml:)?\s*(?P<key>[\w.-]+)\s*[=:]\s*(?P<value>\"[^\"]*\"|'[^']*'|[^#\n]+)")
+_SETTING = re.compile(r"^(?:[\w./-]+\.toml:\s*)?(?P<key>[\w.-]+)\s*[=:]\s*(?P<value>\"[^\"]*\"|'[^']*'|[^#\n]+)")
 _HEADER = re.compile(r"^\s*\[+(?P<name>[^\[\]]+)\]+\s*(?:#.*)?$")
 _TOOLKIT_KEYS = (
     "no-cgroups", "accept-nvidia-visible-devices-envvar-when-unprivileged", "accept-nvidia-visible-devices-as-volume-mounts",
@@ -329,7 +329,7 @@ def toolkit_setting(text: str) -> Iterator[Config]:
     >>> next(toolkit_setting("no-cgroups = true")).setting
     'true'
     """
-    found = _SETTING.match(text.partition("\n")[0])
+    found = _SETTING.match(text.partition("\n")[0].strip())
     if not found or found["key"] not in _TOOLKIT_KEYS:
         raise NotThisFormat
     yield Config(file="nvidia-container-runtime/config.toml", key=found["key"], setting=_plain(found["value"]))
@@ -345,7 +345,7 @@ def toolkit_mode(text: str) -> Iterator[Config]:
     for offset, line in enumerate(lines[1:25], start=1):
         if _HEADER.match(line):
             return
-        found = _SETTING.match(line)
+        found = _SETTING.match(line.strip())
         if found and found["key"] == "mode":
             yield Config(
                 at=offset, file="nvidia-container-runtime/config.toml", key="mode", setting=_plain(found["value"])
@@ -378,7 +378,7 @@ def containerd_config(text: str) -> Iterator[Config]:
             continue
         if not stripped or stripped.startswith("#"):
             continue
-        found = _SETTING.match(line)
+        found = _SETTING.match(stripped)
         if not found:
             if offset == 0:
                 raise NotThisFormat
@@ -562,7 +562,7 @@ def cdi_spec(text: str) -> Iterator[CdiSpec]:
     >>> next(cdi_spec("cdiVersion: 0.5.0\ncontainerEdits:\n  mounts:\n  - hostPath: /usr/lib64/libcuda.so.550.54.15\nkind: nvidia.com/gpu")).driver_version
     '550.54.15'
     """
-    if not re.match(r"\s*\{?\s*\"?cdiVersion\"?:", text):
+    if not re.match(r"\{?\s*\"?cdiVersion\"?:", text.lstrip()):
         raise NotThisFormat
     kind = re.search(r"\"?kind\"?: \"?([\w./-]+)", text)
     versions = Counter(first or second for first, second in _CDI_LIBRARY.findall(text))
