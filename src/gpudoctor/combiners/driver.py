@@ -25,4 +25,3 @@ def settle_modules(store: FactStore) -> Iterable[Fact]:
         if (newest.boot or 0) < 0 or (listed and not present):
             newest.loaded = False
     return ()
-

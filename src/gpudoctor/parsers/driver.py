@@ -86,7 +86,9 @@ _RELEASE = re.compile(
     r"(?:supported by the\s+(?:NVIDIA )?|NVIDIA |The )(?P<version>\d{2,3}\.\d+(?:\.\d+)?)\s+(?:NVIDIA )?"
     r"(?:Linux |driver|graphics)"
 )
-_END = re.compile(r"driver release|www\.nvidia\.com\.|will ignore|this GPU\.|System Processor|kernel modules\.|to commands\.")
+_END = re.compile(
+    r"driver release|www\.nvidia\.com\.|will ignore|this GPU\.|System Processor|kernel modules\.|to commands\."
+)
 
 
 def gpu_refusal(text: str) -> Iterator[Fact]:
@@ -149,7 +151,9 @@ def _reason(joined: str) -> str | None:
         return "legacy"
     if "ignoring the legacy GPU" in joined:
         return "legacy"
-    if "not supported by" in joined or re.search(r"NVIDIA \d[\d.]+\s+driver release|NVIDIA Linux driver release", joined):
+    if "not supported by" in joined or re.search(
+        r"NVIDIA \d[\d.]+\s+driver release|NVIDIA Linux driver release", joined
+    ):
         return "not_supported"
     return None
 
@@ -170,7 +174,10 @@ _FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|NVMLError_DriverNotLoaded|\bERROR_DRIVER_NOT_LOADED"
             r"|ERROR: NVIDIA driver is not loaded",
         ),
-        ("insufficient_permissions", r"Failed to initialize NVML: (?:Insufficient Permissions|No Permission)|NVMLError_NoPermission"),
+        (
+            "insufficient_permissions",
+            r"Failed to initialize NVML: (?:Insufficient Permissions|No Permission)|NVMLError_NoPermission",
+        ),
         ("blocked_by_os", r"GPU access blocked by the operating system"),
         (
             "library_not_found",
@@ -260,9 +267,7 @@ def api_mismatch(text: str) -> Iterator[Fact]:
 FORMATS = (
     Format("/proc/driver/nvidia/version", ("NVRM version: ",), proc_driver_version, lines=4),
     Format("module loading", ("NVRM: loading NVIDIA UNIX",), module_loading, lines=1),
-    Format(
-        "module unloading", ("Unregistered Nvlink Core", "Unregistered the Nvlink Core"), module_unloading, lines=1
-    ),
+    Format("module unloading", ("Unregistered Nvlink Core", "Unregistered the Nvlink Core"), module_unloading, lines=1),
     Format(
         "unsupported GPU",
         (

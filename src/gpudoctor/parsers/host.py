@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpudoctor.facts.base import Fact
+from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.driver import DeviceNode, ModuleParameter, SecureBoot, Service
 from gpudoctor.facts.host import (
     Cpu,
@@ -27,7 +27,9 @@ from gpudoctor.patterns.stamp import parse_stamp
 _RELEASE = r"\d+\.\d+\.\d+[\w.+~-]*"
 _UNAME = re.compile(rf"\bLinux (?P<node>[\w.-]+) (?P<release>{_RELEASE}) #\d+.*?(?P<machine>x86_64|aarch64|ppc64le)?")
 _BANNER = re.compile(rf"\bLinux version (?P<release>{_RELEASE}) \(")
-_HOST_KERNEL = re.compile(rf"^\W*(?:Kernel(?: Version)?|kernel-version\.full|uname -r)\s*[:=]\s*(?:Linux )?(?P<release>{_RELEASE})\s*$")
+_HOST_KERNEL = re.compile(
+    rf"^\W*(?:Kernel(?: Version)?|kernel-version\.full|uname -r)\s*[:=]\s*(?:Linux )?(?P<release>{_RELEASE})\s*$"
+)
 _BARE_RELEASE = re.compile(rf"^(?P<release>{_RELEASE})\s*$")
 
 
@@ -143,7 +145,12 @@ def os_name(text: str) -> Iterator[Os]:
     if not found:
         raise NotThisFormat
     os_id = _OS_IDS[found["name"].split()[0].lower()]
-    yield Os(id=os_id, version=found["version"], name=line[:80].replace("\\n", "").replace("\\l", "").strip(), manager=manager_of(os_id))
+    yield Os(
+        id=os_id,
+        version=found["version"],
+        name=line[:80].replace("\\n", "").replace("\\l", "").strip(),
+        manager=manager_of(os_id),
+    )
 
 
 def command_line(text: str) -> Iterator[KernelOption]:
@@ -238,7 +245,15 @@ def free(text: str) -> Iterator[HostMemory]:
     if not memory:
         raise NotThisFormat
     plain = memory[0].isdigit()
-    unit = "K" if plain and int(memory[0]) > 2_000_000 else "M" if plain and int(memory[0]) > 2_000 else "G" if plain else "B"
+    unit = (
+        "K"
+        if plain and int(memory[0]) > 2_000_000
+        else "M"
+        if plain and int(memory[0]) > 2_000
+        else "G"
+        if plain
+        else "B"
+    )
 
     def column(row: list[str] | None, name: str) -> float | None:
         if not row or name not in header or header.index(name) >= len(row):
@@ -295,10 +310,29 @@ def df(text: str) -> Iterator[FileSystem]:
         )
 
 
-_ULIMIT = re.compile(r"^(?P<label>[a-z][\w /-]+?)\s+\((?:(?P<unit>[\w-]+), )?-(?P<flag>\w)\)\s+(?P<value>unlimited|\d+)\s*$")
-_FLAGS = {"l": "memlock", "n": "nofile", "u": "nproc", "s": "stack", "v": "as", "m": "rss", "c": "core", "i": "sigpending"}
-_PROC_LIMIT = re.compile(r"^Max (?P<name>locked memory|open files|processes|stack size|address space)\s+(?P<soft>unlimited|\d+)\s+(?P<hard>unlimited|\d+)")
-_PROC_NAMES = {"locked memory": "memlock", "open files": "nofile", "processes": "nproc", "stack size": "stack", "address space": "as"}
+_ULIMIT = re.compile(
+    r"^(?P<label>[a-z][\w /-]+?)\s+\((?:(?P<unit>[\w-]+), )?-(?P<flag>\w)\)\s+(?P<value>unlimited|\d+)\s*$"
+)
+_FLAGS = {
+    "l": "memlock",
+    "n": "nofile",
+    "u": "nproc",
+    "s": "stack",
+    "v": "as",
+    "m": "rss",
+    "c": "core",
+    "i": "sigpending",
+}
+_PROC_LIMIT = re.compile(
+    r"^Max (?P<name>locked memory|open files|processes|stack size|address space)\s+(?P<soft>unlimited|\d+)\s+(?P<hard>unlimited|\d+)"
+)
+_PROC_NAMES = {
+    "locked memory": "memlock",
+    "open files": "nofile",
+    "processes": "nproc",
+    "stack size": "stack",
+    "address space": "as",
+}
 _ASKED = re.compile(r"ulimit -(?P<hard>H)?(?:S)?(?P<flag>[lnuvs])\s*$")
 
 
@@ -314,14 +348,12 @@ def ulimit(text: str) -> Iterator[Limit]:
     >>> [(fact.name, fact.soft) for fact in ulimit(sample)]
     [('nofile', 1024), ('memlock', 64)]
     """
-    rows = 0
     for number, line in enumerate(text.split("\n")):
         found = _ULIMIT.match(line.strip())
         if not found:
-            if rows:
+            if number:
                 return
             raise NotThisFormat
-        rows += 1
         if name := _FLAGS.get(found["flag"]):
             yield Limit(name=name, soft=_limit(found["value"]), at=number)
 
@@ -351,13 +383,11 @@ def proc_limits(text: str) -> Iterator[Limit]:
     >>> fact.name, fact.soft, fact.hard
     ('nofile', 1024, 1048576)
     """
-    rows = 0
     for number, line in enumerate(text.split("\n")):
         if not line.startswith("Max "):
-            if rows:
+            if number:
                 return
             raise NotThisFormat
-        rows += 1
         if found := _PROC_LIMIT.match(line):
             soft, hard = _limit(found["soft"]), _limit(found["hard"])
             if found["name"] == "locked memory":
@@ -365,7 +395,9 @@ def proc_limits(text: str) -> Iterator[Limit]:
             yield Limit(name=_PROC_NAMES[found["name"]], soft=soft, hard=hard, at=number)
 
 
-_PRESSURE = re.compile(r"(?P<scope>some|full) avg10=(?P<avg10>[\d.]+) avg60=(?P<avg60>[\d.]+) avg300=(?P<avg300>[\d.]+)")
+_PRESSURE = re.compile(
+    r"(?P<scope>some|full) avg10=(?P<avg10>[\d.]+) avg60=(?P<avg60>[\d.]+) avg300=(?P<avg300>[\d.]+)"
+)
 _RESOURCE = re.compile(r"pressure[/.](?P<resource>cpu|memory|io)\b")
 
 
@@ -476,22 +508,24 @@ def _octal(mode: str) -> str:
     return digits
 
 
-def device_nodes(text: str) -> Iterator[DeviceNode]:
-    """`ls -l /dev/nvidia*`.
+def device_nodes(text: str) -> Iterator[Fact]:
+    """`ls -l /dev/nvidia*`; where it lists all of them, what isn't there is absent.
 
     >>> fact = next(device_nodes("crw-rw---- 1 root video 195, 0 Jan  8 10:00 /dev/nvidia0")); fact.mode, fact.group
     ('660', 'video')
     """
-    rows = 0
+    seen: set[str] = set()
     for number, line in enumerate(text.split("\n")):
         found = _NODE.match(line.strip())
         if not found:
-            if rows:
-                return
+            if number:
+                break
             raise NotThisFormat
-        rows += 1
         path = found["path"] if found["path"].startswith("/dev/") else f"/dev/{found['path']}"
+        seen.add(path)
         yield DeviceNode(path=path, mode=_octal(found["mode"]), owner=found["owner"], group=found["group"], at=number)
+    if {"/dev/nvidiactl", "/dev/nvidia0"} <= seen:
+        yield Probed(what="device_node", at=max(len(seen) - 1, 0))
 
 
 def device_node_absent(text: str) -> Iterator[DeviceNode]:
@@ -520,7 +554,7 @@ def stuck_process(text: str) -> Iterator[Process]:
     """
     line = text.partition("\n")[0].strip()
     found = _PS.match(line)
-    if not found or "nvidia" not in line and "nv_" not in line:
+    if not found or ("nvidia" not in line and "nv_" not in line):
         raise NotThisFormat
     yield Process(pid=int(found["pid"]), name=found["name"].strip("[]"), state="D", user=found["user"])
 
@@ -536,7 +570,7 @@ _HYPERVISORS = (
 _VIRTUAL = re.compile(
     r"Hypervisor detected: (?P<a>.*)|DMI: (?P<b>.*)|Hypervisor vendor:\s*(?P<c>.*)|Detected virtualization:? (?P<d>.*)"
     r"|Virtualization: (?P<f>\w+)\s*$|System manufacturer: (?P<g>.*)|Manufacturer: (?P<h>QEMU|VMware.*|Xen|Nutanix.*|Red Hat)\s*$"
-    r"|Host bridge: .*?(?P<e>440BX/ZX/DX|440FX).*"
+    r"|Host bridge: .*?(?P<e>440BX/ZX/DX|440FX).*|(?P<i>Red Hat, Inc\.? (?:QEMU|Virtio|virtio)|VMware SVGA|VMware VMXNET|Virtio (?:network|block|SCSI|console))"
 )
 
 
@@ -550,7 +584,7 @@ def hypervisor(text: str) -> Iterator[Cpu]:
     found = _VIRTUAL.search(message)
     if not found:
         raise NotThisFormat
-    if found["e"]:
+    if found["e"] or found["i"]:
         yield Cpu(virtual=True)
         return
     named = next((value for value in found.groups() if value), "")
@@ -610,9 +644,9 @@ def modprobe_options(text: str) -> Iterator[ModuleParameter]:
     if len(words) < 2 or not re.fullmatch(r"nvidia[\w-]*|nouveau|vfio-pci|vfio_pci", words[1]):
         raise NotThisFormat
     module = words[1].replace("-", "_")
-    if words[0] == "blacklist":
-        yield ModuleParameter(module=module, name="blacklist", value_="1")
-    elif words[0] == "install" and len(words) > 2 and words[2] in ("/bin/false", "/bin/true", "/usr/bin/false"):
+    if words[0] == "blacklist" or (
+        words[0] == "install" and len(words) > 2 and words[2] in ("/bin/false", "/bin/true", "/usr/bin/false")
+    ):
         yield ModuleParameter(module=module, name="blacklist", value_="1")
     elif words[0] == "options":
         for word in words[2:]:
@@ -642,36 +676,77 @@ def numactl_show(text: str) -> Iterator[Numa]:
 
 FORMATS = (
     Format("uname", ("Linux version ", " #1 ", "-Ubuntu SMP", " SMP "), uname, lines=1),
-    Format("kernel release", ("uname -r", "Kernel Version:", "Kernel: ", "kernel-version.full"), kernel_release, lines=2),
+    Format(
+        "kernel release", ("uname -r", "Kernel Version:", "Kernel: Linux", "kernel-version.full"), kernel_release, lines=2
+    ),
     Format("os-release", ("PRETTY_NAME=", "VERSION_ID="), os_release, lines=20, back=3),
     Format(
         "system name",
-        ("Ubuntu ", "CentOS ", "Debian GNU", "Red Hat Enterprise", "Rocky Linux", "AlmaLinux", "Amazon Linux", "openSUSE Leap", "Linux Mint "),
+        (
+            "Ubuntu ",
+            "CentOS ",
+            "Debian GNU",
+            "Red Hat Enterprise",
+            "Rocky Linux",
+            "AlmaLinux",
+            "Amazon Linux",
+            "openSUSE Leap",
+            "Linux Mint ",
+        ),
         os_name,
         lines=1,
     ),
     Format("kernel command line", ("ommand line: ", "BOOT_IMAGE="), command_line, lines=1, answers=("kernel_option",)),
     Format("/proc/meminfo", ("MemTotal:  ", "CmaTotal:  "), meminfo, lines=70, answers=("host_memory",)),
-    Format("free", ("total        used        free", "total       used       free"), free, lines=5, answers=("host_memory",)),
-    Format("df", ("Mounted on", "Montado en", "Mont\u00e9 sur", "Eingeh\u00e4ngt auf"), df, lines=200, answers=("file_system",)),
+    Format(
+        "free",
+        ("total        used        free", "total       used       free"),
+        free,
+        lines=5,
+        answers=("host_memory",),
+    ),
+    Format(
+        "df",
+        ("Mounted on", "Montado en", "Mont\u00e9 sur", "Eingeh\u00e4ngt auf"),
+        df,
+        lines=200,
+        answers=("file_system",),
+    ),
     Format("ulimit -a", ("(blocks, -c)", "(-n) ", "(kbytes, -l)"), ulimit, lines=30),
     Format("ulimit", ("ulimit -",), ulimit_one, lines=2),
     Format("/proc/PID/limits", ("Max cpu time", "Max open files ", "Max locked memory "), proc_limits, lines=20),
     Format("/proc/pressure", ("pressure/", "pressure."), pressure, lines=5),
     Format("Secure Boot", ("SecureBoot ", "ecure boot "), secure_boot, lines=1),
-    Format("lockdown", ("integrity", ), lockdown, lines=1),
+    Format("lockdown", ("integrity",), lockdown, lines=1),
     Format("systemctl status", (".service - ",), systemctl_status, lines=16, answers=("service",)),
     Format("/dev/nvidia*", ("/dev/nvidia", " nvidia0", " nvidiactl"), device_nodes, lines=40),
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
     Format("stuck process", (" D ", " D+ ", " Ds ", " Dl ", " DN "), stuck_process, lines=1),
     Format(
         "virtual machine",
-        ("Hypervisor detected", "DMI: ", "Hypervisor vendor", "Detected virtualization", "Virtualization: ", "System manufacturer", "Manufacturer: ", "Host bridge: Intel"),
+        (
+            "Hypervisor detected",
+            "DMI: ",
+            "Hypervisor vendor",
+            "Detected virtualization",
+            "Virtualization: ",
+            "System manufacturer",
+            "Manufacturer: ",
+            "Host bridge: Intel",
+            "Red Hat, Inc",
+            "VMware ",
+            "Virtio ",
+        ),
         hypervisor,
         lines=1,
     ),
     Format("link speed", ("Link is Up", "Link is up", "Link up"), link_up, lines=1),
     Format("step time", ("\tData ", " Data ", "data_time: "), step_time, lines=1),
-    Format("modprobe.d", ("options nvidia", "blacklist n", "options vfio", "install nouveau", "install nvidia"), modprobe_options, lines=1),
+    Format(
+        "modprobe.d",
+        ("options nvidia", "blacklist n", "options vfio", "install nouveau", "install nvidia"),
+        modprobe_options,
+        lines=1,
+    ),
     Format("numactl --show", ("membind:",), numactl_show, lines=10, back=5),
 )

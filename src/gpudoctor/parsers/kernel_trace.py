@@ -9,7 +9,9 @@ from gpudoctor.facts.host import KernelTrace
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.patterns.stamp import parse_stamp
 
-_BLOCKED = re.compile(r"task (?P<task>\S+?):(?P<pid>\d+) blocked (?:in I/O wait )?for more than (?P<seconds>\d+) seconds")
+_BLOCKED = re.compile(
+    r"task (?P<task>\S+?):(?P<pid>\d+) blocked (?:in I/O wait )?for more than (?P<seconds>\d+) seconds"
+)
 _STATE = re.compile(r"task:(?P<task>\S+)\s+state:D\b.*?pid:\s?(?P<pid>\d+)")
 _LOCKUP = re.compile(
     r"soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<task>[^\]]+?):(?P<pid>\d+)\]|hard LOCKUP|detected stalls? on CPU"
@@ -21,7 +23,9 @@ _OOPS = re.compile(
 _COMM = re.compile(r"\bPID: (?P<pid>\d+)\b.*?\bComm: (?P<task>\S+)")
 _FUNCTION = re.compile(r"(?P<function>[A-Za-z_]\w+)\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<module>nvidia\w*)\b")
 # Without an offset, as kdump and some distributions print it.
-_BARE = re.compile(r"^\s*\??\s*(?P<function>(?:_nv\d+rm|nv_\w+|rm_\w+|os_acquire\w+|uvm_\w+))\s*(?:\[(?:nvidia\w*)\])?\s*$")
+_BARE = re.compile(
+    r"^\s*\??\s*(?P<function>(?:_nv\d+rm|nv_\w+|rm_\w+|os_acquire\w+|uvm_\w+))\s*(?:\[(?:nvidia\w*)\])?\s*$"
+)
 _NEXT = re.compile(r"blocked for more than|BUG: |end trace|soft lockup|task:\S+ +state:")
 _GPU_TASK = re.compile(r"^(?:nvidia|nv_|irq/\d+-nvidia|UVM |uvm|dcgm|nv-hostengine|nvsm|X$|Xorg)")
 

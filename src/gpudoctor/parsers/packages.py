@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpudoctor.facts.base import Fact
-from gpudoctor.facts.driver import DkmsModule, KernelModule, ModuleFile, ModuleLoadError, Package
+from gpudoctor.facts.driver import DkmsModule, DriverLibrary, KernelModule, ModuleFile, ModuleLoadError, Package
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.driver import branch_of
 from gpudoctor.patterns.stamp import parse_stamp
@@ -79,7 +78,9 @@ def apt_list(text: str) -> Iterator[Package]:
             yield package(found["name"], found["version"], "apt", at=number)
 
 
-_RPM = re.compile(r"^(?P<name>[A-Za-z][\w.+-]*?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?\s*$")
+_RPM = re.compile(
+    r"^(?P<name>[A-Za-z][\w.+-]*?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?\s*$"
+)
 
 
 def rpm_list(text: str) -> Iterator[Package]:
@@ -92,7 +93,9 @@ def rpm_list(text: str) -> Iterator[Package]:
         yield package(found["name"], found["version"], "dnf", at=number)
 
 
-_YUM_ROW = re.compile(r"^(?P<name>[\w.+-]+)\.(?:x86_64|aarch64|noarch|i686|ppc64le)\s+(?P<version>\S+)\s+(?P<repo>\S+)\s*$")
+_YUM_ROW = re.compile(
+    r"^(?P<name>[\w.+-]+)\.(?:x86_64|aarch64|noarch|i686|ppc64le)\s+(?P<version>\S+)\s+(?P<repo>\S+)\s*$"
+)
 
 
 def yum_list(text: str) -> Iterator[Package]:
@@ -241,14 +244,12 @@ def module_listing(text: str) -> Iterator[ModuleFile]:
     >>> fact.kernel, fact.flavour
     ('6.12.73+deb13-amd64', 'open')
     """
-    rows = 0
     for number, line in enumerate(text.split("\n")):
         found = _KO.match(line.strip())
         if not found:
-            if rows:
+            if number:
                 return
             raise NotThisFormat
-        rows += 1
         name = found["name"]
         if re.fullmatch(r"nvidia(?:-current)?(?:-open)?|nvidia-\d{3}(?:-open)?", name):
             yield ModuleFile(
@@ -286,14 +287,12 @@ def proc_modules(text: str) -> Iterator[KernelModule]:
     >>> next(proc_modules("nvidia 56418304 1 nvidia_uvm, Live 0x0000000000000000 (POE)\n")).name
     'nvidia'
     """
-    rows = 0
     for number, line in enumerate(text.split("\n")):
         found = _PROC.match(line)
         if not found:
-            if rows:
+            if number:
                 return
             raise NotThisFormat
-        rows += 1
         yield KernelModule(name=found["name"], used_by=int(found["used"]), seen_by="lsmod", at=number)
 
 
@@ -322,8 +321,34 @@ def lsmod_grep(text: str) -> Iterator[KernelModule]:
         yield KernelModule(name=found["name"], used_by=int(found["used"]), seen_by="lsmod", at=number)
 
 
+_LIBRARY_FILE = re.compile(
+    r"(?P<path>(?:/[\w.+-]+)*/)?(?P<name>libcuda|libnvidia-ml)\.so\.(?P<version>\d{3}\.\d+(?:\.\d+)?)(?![\w.])"
+)
+_FOREIGN = re.compile(r"/(?:docker|containers|overlay2?|snap|flatpak|enroot|rootfs|merged|compat|stubs)\b")
+
+
+def library_file(text: str) -> Iterator[DriverLibrary]:
+    """A driver library's file name, which carries its version, in `ls`, `find`, `ldconfig -v` or `dpkg -L`.
+
+    >>> fact = next(library_file("/usr/lib/x86_64-linux-gnu/libcuda.so.535.86.05")); fact.name, fact.version
+    ('libcuda', '535.86.05')
+    """
+    line = text.partition("\n")[0]
+    found = _LIBRARY_FILE.search(line)
+    if not found or _FOREIGN.search(line):
+        raise NotThisFormat
+    version = found["version"]
+    folder = found["path"] or ""
+    yield DriverLibrary(
+        name=found["name"], version=version, branch=branch_of(version), path=f"{folder}{found['name']}.so.{version}"
+    )
+
+
 _REFUSALS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("key_rejected", re.compile(r"Required key not available|Key was rejected by service|Key has expired|Key was revoked")),
+    (
+        "key_rejected",
+        re.compile(r"Required key not available|Key was rejected by service|Key has expired|Key was revoked"),
+    ),
     ("unknown_symbol", re.compile(r"Unknown symbol in module")),
     ("bad_format", re.compile(r"Invalid module format|Exec format error")),
     ("no_such_device", re.compile(r"No such device")),
@@ -370,7 +395,17 @@ FORMATS = (
     Format("apt list", (" amd64 [installed", " arm64 [installed", " all [installed"), apt_list, lines=40),
     Format(
         "rpm -qa",
-        (".el7.x86_64", ".el8.x86_64", ".el9.x86_64", ".el10.x86_64", ".el7_", ".el8_", ".el9_", ".fc3", ".fc4", ".x86_64\n"),
+        (
+            ".el7.x86_64",
+            ".el8.x86_64",
+            ".el9.x86_64",
+            ".el10.x86_64",
+            ".el7_",
+            ".el8_",
+            ".el9_",
+            ".fc3",
+            ".fc4",
+        ),
         rpm_list,
         lines=40,
     ),
@@ -383,7 +418,15 @@ FORMATS = (
     ),
     Format(
         "pacman -Q",
-        ("nvidia-utils ", "nvidia-dkms ", "nvidia-open ", "nvidia-open-dkms ", "nvidia-lts ", "linux-headers ", "-headers "),
+        (
+            "nvidia-utils ",
+            "nvidia-dkms ",
+            "nvidia-open ",
+            "nvidia-open-dkms ",
+            "nvidia-lts ",
+            "linux-headers ",
+            "-headers ",
+        ),
         pacman_list,
         lines=20,
     ),
@@ -397,6 +440,7 @@ FORMATS = (
     Format("modinfo", ("filename:  ", "vermagic:  "), modinfo, lines=80, answers=("module_file",)),
     Format("modinfo nvidia", ("modinfo nvidia",), modinfo_query, lines=6, answers=("module_file",)),
     Format("module files", ("lib/modules/",), module_listing, lines=20),
+    Format("driver library file", ("libcuda.so.", "libnvidia-ml.so."), library_file, lines=1),
     Format("lsmod", ("Module                  Size  Used by",), lsmod, lines=2000, answers=("kernel_module",)),
     Format("/proc/modules", (" Live 0x",), proc_modules, lines=2000, answers=("kernel_module",)),
     Format("lsmod | grep", ("lsmod",), lsmod_grep, lines=40, answers=("kernel_module",)),

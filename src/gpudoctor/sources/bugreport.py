@@ -39,11 +39,13 @@ class _Report:
     taken: datetime | None = None
     kernel: str = ""
 
-    def read_head(self, body: bytes) -> None:
-        if found := _DATE.search(body):
-            self.taken = wall_clock(found["date"].decode("utf-8", "replace"))
-        if found := _UNAME.search(body):
-            self.kernel = found["release"].decode("utf-8", "replace")
+
+def _read_head(body: bytes) -> _Report:
+    date, uname = _DATE.search(body), _UNAME.search(body)
+    return _Report(
+        taken=wall_clock(date["date"].decode("utf-8", "replace")) if date else None,
+        kernel=uname["release"].decode("utf-8", "replace") if uname else "",
+    )
 
 
 def wall_clock(date: str) -> datetime | None:
@@ -82,8 +84,8 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
             body = pending[position : rule.start()]
             heading = _heading(body) or heading
             ended = ended or _END in body
-            if report.taken is None and b"Date: " in body[:2048]:
-                report.read_head(body)
+            if not report.kernel and b"Date: " in body[:2048]:
+                report = _read_head(body)
                 if report.taken is not None:
                     notes.collected_at = report.taken.replace(tzinfo=timezone.utc).timestamp()
             yield from _documents(name, heading, body, line, report)
@@ -118,7 +120,11 @@ def _documents(name: str, heading: str, body: bytes, line: int, report: _Report)
         yield _document(name, heading, body, line, report)
         return
     logs = [
-        (mark["name"].decode("utf-8", "replace"), mark.end(), marks[index + 1].start() if index + 1 < len(marks) else len(body))
+        (
+            mark["name"].decode("utf-8", "replace"),
+            mark.end(),
+            marks[index + 1].start() if index + 1 < len(marks) else len(body),
+        )
         for index, mark in enumerate(marks)
     ]
     starts = _boot_starts(logs, body)
@@ -157,9 +163,7 @@ def _moment(raw: bytes) -> float | None:
     return (when - when.replace(month=1, day=1, hour=0, minute=0, second=0, microsecond=0)).total_seconds()
 
 
-def _by_boot(
-    log: str, body: bytes, start: int, stop: int, starts: dict[int, float]
-) -> Iterator[tuple[int, int, int]]:
+def _by_boot(log: str, body: bytes, start: int, stop: int, starts: dict[int, float]) -> Iterator[tuple[int, int, int]]:
     """Cut a log file that spans boots where the journal says that they began; yield (boot, first byte, last byte)."""
     if found := _BOOT.search(log):
         yield int(found[1]), start, stop
@@ -211,7 +215,7 @@ def _age(heading: str, body: bytes, report: _Report) -> int:
     if heading.endswith("/make.log"):
         return -1 if report.kernel and f"/{report.kernel}/" not in heading and heading.count("/") > 6 else 0
     if heading.startswith("/var/log/") and report.taken is not None and (found := _WRITTEN.search(body[:1024])):
-        written = datetime.strptime(found["when"].decode(), "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007  # wall clock, as `taken`
+        written = datetime.strptime(found["when"].decode(), "%Y-%m-%d %H:%M:%S")  # wall clock, as `taken`
         return -1 if report.taken - written > _OLD else 0
     if heading.endswith((".log.old", ".old")):
         return -1
