@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.binding import Binding
+from textual.screen import Screen
 
 from gpudoctor.tui.examination import Examination
 from gpudoctor.tui.rows import OpenLog
@@ -37,6 +38,7 @@ class GpuDoctorApp(App[int]):
         self.report: Report | None = None
         self.failure: tuple[str, int] | None = None
         self._run: Run | None = None
+        self._main = MainScreen()
         if self.no_color:
             self._without_colour()
 
@@ -45,10 +47,12 @@ class GpuDoctorApp(App[int]):
         """The screen that lies under all others."""
         return self._main
 
+    def get_default_screen(self) -> Screen[None]:
+        """Begin with the main screen."""
+        return self._main
+
     def on_mount(self) -> None:
-        """Open the main screen; examine once it was painted."""
-        self._main = MainScreen()
-        self.push_screen(self._main)
+        """Examine once the screen was painted."""
         self._catch_signals()
         self.call_after_refresh(self.examine)
 

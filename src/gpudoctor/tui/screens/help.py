@@ -13,7 +13,7 @@ from textual.screen import ModalScreen, Screen
 from gpudoctor.tui.rows import Row, column, heading, paragraph, row
 from gpudoctor.tui.symbols import SYMBOLS
 from gpudoctor.tui.widgets.keybar import KeyBar
-from gpudoctor.tui.widgets.rows import RowList
+from gpudoctor.tui.widgets.rows import PARTS, RowList
 
 _MOVES = (
     ("up down  k j", "line by line"),
@@ -43,6 +43,7 @@ _RISKS = (
 class HelpScreen(ModalScreen[None]):
     """Opened with `?` over any screen."""
 
+    COMPONENT_CLASSES = PARTS
     BINDINGS = [Binding("escape,question_mark,q,f1", "dismiss", "Close")]
 
     def __init__(self, below: Screen[object], words: str) -> None:

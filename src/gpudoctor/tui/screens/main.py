@@ -19,7 +19,7 @@ from gpudoctor.tui.widgets.findings import UNDECIDED, FindingList, undecided_key
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.node import node_line, node_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
-from gpudoctor.tui.widgets.rows import RowList
+from gpudoctor.tui.widgets.rows import PARTS, RowList
 
 if TYPE_CHECKING:
     from textual.widgets import Input
@@ -44,6 +44,7 @@ _UNDECIDED_WORDS = (
 class MainScreen(Screen[None]):
     """What one sees first."""
 
+    COMPONENT_CLASSES = PARTS
     BINDINGS = [
         Binding("w", "walk", "Walk-through", tooltip="be led through the fix of this finding"),
         Binding(
@@ -295,6 +296,8 @@ class MainScreen(Screen[None]):
         return self._view != 0 or not findings.has_focus or self.has_class("zoomed") or bool(findings.filter)
 
     def _finding(self) -> Finding | None:
+        if self.report is None:
+            return None
         from gpudoctor.findings.model import Finding
 
         subject = self.chosen()

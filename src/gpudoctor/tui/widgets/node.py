@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from gpudoctor.tui.rows import Fold, Part, Row, column, fit, heading, plain, row
+from gpudoctor.tui.rows import Fold, Part, Row, column, fit, heading, paragraph, plain, row
 from gpudoctor.tui.symbols import SYMBOLS, grade
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     gpus: list[Mapping[str, Any]] = report.node.get("gpus", [])
     yield heading(f"GPUs ({len(gpus)})", width)
     if not gpus:
-        yield row(("No GPU was seen in what could be read.", "dim"))
+        yield from paragraph("No GPU was seen in what could be read.", width, "dim")
     for number, gpu in enumerate(gpus):
         yield from _gpu(number, gpu, report, width, unfolded)
     yield row("")
@@ -70,7 +70,7 @@ def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
             (column(labels[key], wide) + "  ", "dim"), fit(plain(known[key]), width - wide - 2), key=f"node:{key}"
         )
     if known.get("driver") and known.get("module") and known["driver"] != known["module"]:
-        yield row((f"{SYMBOLS['warning']} driver and kernel module differ", "warning"))
+        yield from _warn("driver and kernel module differ", width)
     yield row("")
     yield heading("Source", width)
     source = report.source
@@ -78,11 +78,15 @@ def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     if source.collected_at:
         yield row(("read ", "dim"), plain(source.collected_at))
     if not source.complete:
-        yield row((f"{SYMBOLS['warning']} incomplete: some of it could not be read", "warning"))
+        yield from _warn("incomplete: some of it could not be read", width)
     for problem in source.problems[:50]:
         yield row((fit(f"{SYMBOLS['absent']} {plain(problem)}", width), "dim"))
     info = report.gpudoctor
     yield row((fit(f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine", width), "dim"))
+
+
+def _warn(text: str, width: int) -> Iterator[Row]:
+    return paragraph(text, width, "warning", indent="  ", first=f"{SYMBOLS['warning']} ")
 
 
 def _gpu(number: int, gpu: Mapping[str, Any], report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:

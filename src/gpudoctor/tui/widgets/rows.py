@@ -50,11 +50,12 @@ STYLES = [
     "status-examining",
 ]
 _GUTTER = 2
-_PARTS = {f"rows--{name}" for name in STYLES}
+# Screens have these as component classes: held once for all widgets, as each costs time where it appears.
+PARTS = {f"rows--{name}" for name in STYLES} | {"rows--cursor", "rows--cursor-blurred"}
 
 
 class Styles:
-    """The styles that parts of rows name, as the stylesheet has them for one widget."""
+    """The styles that parts of rows name, as the stylesheet has them, over one widget's background."""
 
     def __init__(self, widget: Widget) -> None:
         self._widget = widget
@@ -63,19 +64,26 @@ class Styles:
     def __getitem__(self, name: str) -> Style:
         style = self._known.get(name)
         if style is None:
-            style = self._widget.get_component_styles(f"rows--{name}").partial_rich_style
-            self._known[name] = style
+            style = self._known[name] = self._blended(name)
         return style
 
     def forget(self) -> None:
         """Look everything up anew, after a change of theme."""
         self._known = {"": Style.null()}
 
+    def _blended(self, name: str) -> Style:
+        styles = self._widget.screen.get_component_styles(f"rows--{name}")
+        below = self._widget.background_colors[1]
+        background = below + styles.background if styles.has_rule("background") else None
+        color = (background or below) + styles.color if styles.has_rule("color") else None
+        return (
+            Style(color=color.rich_color if color else None, bgcolor=background.rich_color if background else None)
+            + styles.text_style
+        )
+
 
 class Lines(Widget):
     """Rows that stand still, without a cursor."""
-
-    COMPONENT_CLASSES = _PARTS
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -106,7 +114,6 @@ class Lines(Widget):
 class RowList(ScrollView, can_focus=True):
     """Rows under a cursor. The row's own action, or its key, tells the screen what Enter means."""
 
-    COMPONENT_CLASSES = _PARTS | {"rows--cursor", "rows--cursor-blurred"}
     BINDINGS = [
         Binding("up,k", "move(-1)", "Up", show=False),
         Binding("down,j", "move(1)", "Down", show=False),

@@ -1,0 +1,159 @@
+"""What the pages say, without a terminal."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+from tui import scene
+from tui.scene import report, texts
+
+from gpudoctor.findings.model import ProbeResult
+from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, chop, fit, plain, wrap
+from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
+from gpudoctor.tui.widgets.findings import UNDECIDED, finding_rows
+from gpudoctor.tui.widgets.node import node_line, node_rows
+from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
+
+
+def keys(filter: str = "", unfolded: set[str] | None = None, findings=None) -> list[str]:
+    given = report() if findings is None else report(findings)
+    rows = finding_rows(given, 80, folded=set(), unfolded=unfolded or set(), filter=filter)
+    return [row.key for row in rows]
+
+
+def test_consequences_are_folded_under_their_cause():
+    assert keys() == ["bus", "hot", "old", UNDECIDED]
+    assert keys(unfolded={"bus"}) == ["bus", "missing", "hot", "old", UNDECIDED]
+    assert keys(unfolded={"bus", "missing"}) == ["bus", "missing", "nccl", "hot", "old", UNDECIDED]
+    assert keys(unfolded={UNDECIDED})[-1] == "undecided:pcie.link-degraded"
+
+
+def test_a_folded_cause_says_how_much_it_explains():
+    first, *_ = finding_rows(report(), 80, folded=set(), unfolded=set())
+    assert first.action == Fold("bus")
+    assert "GPU fell off the bus (explains 1)" in first.text
+    assert "gpu 0000:3b:00.0" in first.text
+    assert first.text.endswith("certain")
+
+
+def test_an_orphaned_consequence_and_a_circle_of_causes_are_still_shown():
+    orphan = scene.finding("a.b", "Orphan", key="orphan", role="consequence", caused_by=["nobody"])
+    one = scene.finding("a.c", "One", key="one", role="consequence", caused_by=["two"])
+    two = scene.finding("a.d", "Two", key="two", role="consequence", caused_by=["one"])
+    shown = keys(unfolded={"one", "two"}, findings=[orphan, one, two])
+    assert set(shown) == {"orphan", "one", "two", UNDECIDED}
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ("bus fell", ["bus"]),
+        ("severity:warning", ["hot"]),
+        ("sev:crit", ["bus", "missing", "nccl"]),
+        ("area:thermal", ["hot"]),
+        ("gpu:af", ["bus", "missing", "nccl", "hot"]),  # what explains a hit stays, to hang it under
+        ("peer", ["bus", "missing", "nccl"]),
+        ("lspci", [UNDECIDED, "undecided:pcie.link-degraded"]),
+        ("area:pcie", [UNDECIDED, "undecided:pcie.link-degraded"]),
+        ("severity:advice", ["old"]),
+        ("no such word", []),
+    ],
+)
+def test_filter(words, kept):
+    assert keys(words) == kept
+
+
+@pytest.mark.parametrize("width", [38, 76, 116, 196])
+def test_no_row_is_wider_than_its_room(width):
+    given = report()
+    pages = [
+        finding_rows(given, width, folded=set(), unfolded={"bus", "missing", UNDECIDED}),
+        [row for finding in given.findings for row in detail_rows(finding, given, width)],
+        list(node_rows(given, width, {"gpu:0000:af:00.0"})),
+        list(undecided_rows(given.undecided[0], width)),
+    ]
+    for rows in pages:
+        assert rows
+        assert max(cell_len(row.text) for row in rows) <= width
+
+
+def test_detail_has_answer_evidence_ladder_and_what_follows():
+    rows = list(detail_rows(scene.BUS, report(), 76))
+    shown = "\n".join(texts(rows))
+    assert "The driver lost contact with the GPU at 0000:3b:00.0 (Xid 79)." in shown
+    assert "Seen 3 times, first 2023-11-14 22:13:20 UTC, last 2023-11-14 22:14:20 UTC." in shown
+    assert "disrupts-node" in shown
+    assert "needs root, reboot" in shown
+    assert "it asks kernel_log, nvidia_smi again" in shown
+    actions = [row.action for row in rows if row.action]
+    assert OpenLog("dmesg.txt", 2, scene.XID_LINE) in actions
+    assert Copy("sudo poweroff", "command") in actions
+    assert Copy("https://docs.nvidia.com/deploy/xid-errors/", "reference") in actions
+    assert Goto("missing") in actions
+
+
+def test_detail_of_a_consequence_names_the_chain_from_the_top():
+    rows = list(detail_rows(scene.NCCL, report(), 76))
+    gotos = [row.action.key for row in rows if isinstance(row.action, Goto)]
+    assert gotos == ["bus", "missing"]
+
+
+def test_log_text_is_neither_markup_nor_control():
+    shown = "\n".join(texts(detail_rows(scene.BUS, report(), 76)))
+    assert "[red]not markup[/red] nor colour or order" in shown
+    assert all(character.isprintable() or character == "\n" for character in shown)
+
+
+def test_a_long_command_is_broken_but_not_changed():
+    command = "sudo " + "x" * 200
+    fix = scene.Fix(title="Long", commands=[command])
+    rows = list(detail_rows(scene.finding("a.b", "Long", fixes=[fix]), report(), 40))
+    parts = [row.parts[-1][0] for row in rows if row.action == Copy(command, "command")]
+    assert len(parts) > 3
+    assert "".join(parts) == command
+
+
+def test_node_page():
+    given = report()
+    shown = "\n".join(texts(node_rows(given, 196, set())))
+    assert "0 H100 80GB HBM3" in shown
+    assert "GPU fell off the bus" in shown
+    assert "█████░░░░░ 40/80 GiB" in shown
+    assert "91 C" in shown
+    assert "95/700 W" in shown
+    assert "PCIe 5 x8 of 5 x16" in shown
+    assert "ECC ok" in shown
+    assert "slowed: heat (hardware)" in shown
+    assert "driver and kernel module differ" in shown
+    assert "cut.log: breaks off" in shown
+    assert "temperature" not in shown
+    assert "temperature" in "\n".join(texts(node_rows(given, 196, {"gpu:0000:af:00.0"})))
+    assert node_line(given) == "node-a · 2x H100 80GB HBM3 · driver 550.54.15 · CUDA 12.4 · bundle · incomplete"
+
+
+def test_node_page_of_an_empty_report():
+    assert texts(node_rows(report([], node={"gpus": []}), 76, set()))[1] == "No GPU was seen in what could be read."
+
+
+def test_probes_running_first_then_trouble_then_the_rest():
+    book = ProbeBook()
+    book.note("os", ProbeResult(name="os", status="ok", seconds=0.1))
+    book.note("smi", ProbeResult(name="smi", status="timeout", seconds=10.0, reason="no answer in 10 s"))
+    book.note("nvml", None)
+    rows = texts(probe_rows(book, 76))
+    assert [line.split()[1] for line in rows] == ["nvml", "smi", "os"]
+    assert "running" in rows[0]
+    assert "10.0 s" in rows[1]
+    assert "no answer in 10 s" in rows[1]
+    name, seconds = book.slowest()
+    assert name == "nvml"
+    assert 0 <= seconds < 5
+    book.settle([])
+    assert book.slowest() is None
+
+
+def test_wide_characters_count_twice():
+    assert fit("显卡掉线了", 5) == "显卡…"
+    assert chop("显卡掉线了", 4) == ["显卡", "掉线", "了"]
+    assert wrap("显卡 掉线", 4) == ["显卡", "掉线"]
+    assert plain("a\tb\r\n\x9bc") == "a    b c"

@@ -1,0 +1,141 @@
+"""The program as it is started by hand: it appears at once, does what keys say, and leaves the terminal as it found it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from nvml.build import scenario_env
+from tui.terminal import Terminal, write_folder
+
+DMESG = """\
+[ 1700.000000] nvidia 0000:b1:00.0: enabling device (0000 -> 0002)
+[ 1791.552018] NVRM: Xid (PCI:0000:b1:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+[ 1791.552020] NVRM: GPU 0000:b1:00.0: GPU has fallen off the bus.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_folder(tmp_path, {"dmesg.txt": DMESG})
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_start_move_quit(folder, size):
+    terminal = Terminal("diagnose", "--tui", folder, size=size)
+    terminal.until("GPU fell off the bus")
+    terminal.until("dmesg.txt:2")
+    terminal.press("\r")
+    terminal.until("esc Back")
+    terminal.press("\x1b")
+    terminal.until("\u2501Findings")
+    terminal.press("2")
+    terminal.until("Versions and host")
+    terminal.press("?")
+    terminal.until("Keys here")
+    terminal.press("\x1b")
+    terminal.until(lambda text: "Keys here" not in text)
+    terminal.press("q")
+    assert terminal.end() == 2
+    assert terminal.restored()
+    assert "Traceback" not in terminal.sent
+
+
+def test_a_terminal_means_screens_and_text_means_text(folder):
+    terminal = Terminal("diagnose", folder)
+    terminal.until("dmesg.txt:2")
+    terminal.press("q")
+    assert terminal.end() == 2
+    plain = Terminal("diagnose", "--text", folder)
+    assert plain.end(timeout=30) == 2
+    assert plain.sent.startswith("CRITICAL: GPU fell off the bus")
+    dumb = Terminal("diagnose", folder, env={"TERM": "dumb"})
+    assert dumb.end(timeout=30) == 2
+    assert dumb.sent.startswith("CRITICAL: GPU fell off the bus")
+
+
+def test_sigterm_gives_the_terminal_back(folder):
+    terminal = Terminal("diagnose", "--tui", folder)
+    terminal.until("1 Findings")
+    os.kill(terminal.child.pid, signal.SIGTERM)
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.restored()
+
+
+def test_a_source_that_is_not_there_is_one_line(tmp_path):
+    terminal = Terminal("diagnose", "--tui", str(tmp_path / "nothing.log"))
+    assert terminal.end() == 66
+    assert terminal.restored()
+    assert terminal.sent.rstrip().endswith("nothing.log: no such file or folder")
+
+
+def test_no_colour_codes_under_no_color(folder):
+    terminal = Terminal("diagnose", "--tui", folder, env={"NO_COLOR": "1"})
+    terminal.until("dmesg.txt:2")
+    terminal.press("q")
+    terminal.end()
+    assert not any(code in terminal.sent for code in ("38;2;", "48;2;", "38;5;", "48;5;", "[31m"))
+
+
+def test_sixteen_colours_and_ascii(folder):
+    terminal = Terminal("diagnose", "--tui", folder, env={"TERM": "xterm", "PYTHONIOENCODING": "ascii:replace"})
+    terminal.until("X CRITICAL")
+    terminal.press("q")
+    assert terminal.end() == 2
+
+
+def test_without_a_terminal_tui_says_what_to_do(folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "gpudoctor", "diagnose", "--tui", folder],
+        check=False,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 64
+    assert done.stderr.decode() == "gpudoctor: --tui needs a terminal (for a plain report: --text)\n"
+    assert done.stdout == b""
+
+
+def test_a_log_on_standard_input(folder):
+    terminal = Terminal("diagnose", "--tui", "-", stdin=f"{folder}/dmesg.txt")
+    terminal.until("stdin:2")
+    terminal.press("q")
+    assert terminal.end() == 2
+
+
+def test_a_hung_driver_freezes_nothing(lib_dir):
+    terminal = Terminal("--tui", env=scenario_env("hang", lib_dir))
+    terminal.until("nvml", timeout=40)
+    terminal.until("running", timeout=40)
+    terminal.press("2")
+    terminal.until("Versions and host", timeout=5)
+    terminal.press("1")
+    terminal.until("Probes", timeout=5)
+    pressed = time.monotonic()
+    terminal.press("q")
+    terminal.end(timeout=5)
+    assert time.monotonic() - pressed < 5
+    assert terminal.restored()
+
+
+def test_first_paint(folder):
+    """Within 0.6 s, or 12 times an empty Python where that is longer. On a busy machine its own time counts, not the wait."""
+    paint, allowed = 9.0, 0.6
+    for _ in range(6):
+        began = time.monotonic()
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+        allowed = max(allowed, 12 * (time.monotonic() - began))
+        terminal = Terminal("diagnose", "--tui", folder)
+        terminal.until("1 Findings", timeout=20)
+        own = psutil.Process(terminal.child.pid).cpu_times()
+        paint = min(paint, time.monotonic() - terminal.began, own.user + own.system)
+        terminal.press("q")
+        terminal.end()
+        if paint < allowed:
+            break
+    assert paint < allowed
