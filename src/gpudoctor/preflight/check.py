@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 from gpudoctor.collect.collected import Collected, collect_offline
@@ -13,8 +14,10 @@ from gpudoctor.collect.live import run_probes
 from gpudoctor.collect.probe import load_probes
 from gpudoctor.combiners import combine
 from gpudoctor.diagnosis import Doctor
+from gpudoctor.examine import nvidia_present
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Report
+from gpudoctor.preflight.age import check_guide
 from gpudoctor.preflight.api import tensorflow_parts
 from gpudoctor.preflight.environment import Environment, read_environment
 from gpudoctor.preflight.machine import PACKAGES, around, check_framework, check_machine
@@ -28,6 +31,7 @@ from gpudoctor.sources.live import LiveHost
 from gpudoctor.sources.open import open_sources
 
 _EXAMINING = 15.0  # seconds for the probes
+_FIRST = ("pci", "driver_version", "modules", "host", "os", "kernel_version", "cpu", "meminfo", "container_self")
 _MAX_REQUIREMENTS = 2_000_000  # bytes
 _LISTS = (".txt", ".in", ".yml", ".yaml")  # a line is a requirement; elsewhere only install commands count
 
@@ -63,7 +67,7 @@ def preflight(
             store, report = _read(sources, root, commands)
         except SourceUnreadable as error:
             raise Unreadable(str(error)) from None
-        remarks += check_machine(store, report)
+        remarks += check_machine(store, report, date.today())
         if not sources and commands is None and root == "/":
             environment = read_environment(interpreter or sys.executable)
             remarks += check_framework(store, environment, framework)
@@ -75,7 +79,11 @@ def preflight(
         remarks += check_program(program, surroundings)
         remarks += check_requirements(program.name, _installs(program), environment.python if environment else None)
     for name in [*requirements, *_beside(scripts, requirements)]:
-        remarks += check_requirements(Path(name).name, _wanted(name), environment.python if environment else None)
+        text = _text(name)
+        specs = wanted(text, plain=Path(name).suffix in _LISTS)
+        remarks += check_requirements(Path(name).name, specs, environment.python if environment else None)
+        if Path(name).suffix not in _LISTS:
+            remarks += check_guide(Path(name).name, text, date.today())
     if trial:
         for name in [framework] if framework else _installed(environment):
             remarks += try_framework(interpreter or sys.executable, name, timeout)
@@ -95,7 +103,10 @@ def _read(sources: Sequence[str], root: str, commands: str | None) -> tuple[Fact
         host = LiveHost(root, commands)
         collected, notes = Collected(), SourceNotes("live", root, collected_at=time.time())
         probes = [probe for probe in load_probes() if probe.cost in ("cheap", "standard")]
-        run_probes(host, probes, doctor.scanner, collected, time.monotonic() + _EXAMINING)
+        end = time.monotonic() + _EXAMINING
+        run_probes(host, [probe for probe in probes if probe.name in _FIRST], doctor.scanner, collected, end)
+        if nvidia_present(collected, host):
+            run_probes(host, [probe for probe in probes if probe.name not in _FIRST], doctor.scanner, collected, end)
     report = doctor.judge(collected, notes)
     return combine(collected.facts, []), report
 
@@ -133,11 +144,9 @@ def _beside(scripts: Sequence[str], named: Sequence[str]) -> list[str]:
     return [name for name in found if name not in named and Path(name).is_file()]
 
 
-def _wanted(name: str) -> list[tuple[str, str, str | None, int]]:
-    path = Path(name)
+def _text(name: str) -> str:
     try:
-        with path.open("rb") as stream:
-            text = stream.read(_MAX_REQUIREMENTS).decode("utf-8", "replace")
+        with Path(name).open("rb") as stream:
+            return stream.read(_MAX_REQUIREMENTS).decode("utf-8", "replace")
     except OSError as error:
         raise Unreadable(f"{name}: {error.strerror or error}") from None
-    return list(wanted(text, plain=path.suffix in _LISTS))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Report
 from gpudoctor.knowledge import compat, gpus
 from gpudoctor.knowledge.compat import Framework, Setup
+from gpudoctor.preflight.age import check_system
 from gpudoctor.preflight.environment import Environment
 from gpudoctor.preflight.model import Remark
 from gpudoctor.preflight.script import Surroundings
@@ -49,7 +51,7 @@ def _capability(names: list[str]) -> float | None:
     return min((float(product.compute_capability) for product in found if product.compute_capability), default=None)
 
 
-def check_machine(store: FactStore, report: Report) -> Iterator[Remark]:
+def check_machine(store: FactStore, report: Report, today: date) -> Iterator[Remark]:
     """What was found on the machine: its faults are what the rules say, the rest is said here."""
     names = gpu_names(store)
     driver = next((str(fact.value("version")) for fact in store.of("driver_version")), None)
@@ -82,6 +84,9 @@ def check_machine(store: FactStore, report: Report) -> Iterator[Remark]:
     else:
         yield Remark("unknown", "gpu", "Nothing that was read tells which GPU this machine has.", fixes=("nvidia-smi",))
     yield from _host(store, len(names))
+    if not any(finding.id == "host.os-unsupported" for finding in report.findings):
+        for fact in store.of("os")[:1]:
+            yield from check_system(str(fact.value("id")), str(fact.value("version")), today)
 
 
 def _host(store: FactStore, number: int) -> Iterator[Remark]:
@@ -98,7 +103,7 @@ def _host(store: FactStore, number: int) -> Iterator[Remark]:
             yield Remark(
                 "advice",
                 "container",
-                "/dev/shm has 64 MiB, a container's default: data loader workers and NCCL need more.",
+                f"{mount} has {size:.0f} MiB, a container's default: data loader workers and NCCL need more.",
                 fixes=("docker run --shm-size=16g ...",),
             )
         elif mount == "/" and isinstance(free, (int, float)) and free < 10 * 1024:
