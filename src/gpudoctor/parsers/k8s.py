@@ -154,6 +154,11 @@ def scheduling(text: str) -> Iterator[K8sScheduling]:
         fact.affinity += int(number)
     for number in re.findall(r"(\d+) node\(s\) didn't match pod (?:anti-)?affinity", reasons):
         fact.affinity += int(number)
+    for number, predicate in re.findall(r"(\d+) (PodToleratesNodeTaints|MatchNodeSelector)\b", reasons):  # before 1.12
+        if predicate == "MatchNodeSelector":
+            fact.affinity += int(number)
+        else:
+            fact.role_taint, fact.role_tainted = fact.role_taint or "not named", fact.role_tainted + int(number)
     fact.all_out = fact.tainted + fact.role_tainted + fact.affinity >= int(found["nodes"]) > 0
     yield fact
 

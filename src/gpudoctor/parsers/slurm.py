@@ -10,7 +10,7 @@ from gpudoctor.facts.host import Config
 from gpudoctor.parsers.base import Format, NotThisFormat
 
 _GPU_WORDS = re.compile(
-    r"gpu|gres|nvidia|nvml|xid|\becc\b|nvlink|nvswitch|cuda|dcgm|fabric ?manager|row ?remap|retired page|fallen off",
+    r"gpu|gres|nvidia|check_nv|nvml|xid|\becc\b|nvlink|nvswitch|cuda|dcgm|fabric ?manager|row ?remap|retired page|fallen off",
     re.IGNORECASE,
 )
 _COUNT_LOW = re.compile(r"gres/\w+(?::\S+)? count (?:reported lower than configured|too low)")
