@@ -91,7 +91,7 @@ def _package(found: re.Match[str], name: str | None = None) -> PythonPackage:
     if build and local is None:
         if cuda := _CONDA_CUDA.search(build):
             local = f"cu{cuda['major']}{cuda['minor']}"
-        elif _CPU_BUILD.search(build):
+        elif _CPU_BUILD.search(build) or (plain == "tensorflow" and build.startswith(("mkl", "eigen"))):
             local = "cpu"
     channel = groups.get("channel") or ("conda" if build else None)
     return PythonPackage(name=plain, version=groups["version"], local=local, channel=channel)
