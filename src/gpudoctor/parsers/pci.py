@@ -13,7 +13,7 @@ from gpudoctor.patterns.template import pci_address
 
 _HEAD = re.compile(
     r"(?P<pci>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+"
-    r"(?:\"?(?P<class>[A-Z0-9][^\[\]:\"]{2,60}?)\"?\s?(?:\[(?P<code>[0-9a-fA-F]{4})\])?|(?P<bare>[0-9a-fA-F]{4})): (?P<rest>.*)"
+    r"(?:(?P<bare>[0-9a-fA-F]{4})|\"?(?P<class>[A-Z0-9][^\[\]:\"]{2,60}?)\"?\s?(?:\[(?P<code>[0-9a-fA-F]{4})\])?): (?P<rest>.*)"
 )
 _IDS = re.compile(r"(?:\[|^)(?P<vendor>[0-9a-fA-F]{4}):(?P<device>[0-9a-fA-F]{4})\]?")
 _REVISION = re.compile(r"\(rev (?P<rev>[0-9a-fA-F]{2})\)")
