@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gpudoctor.collect.clock import with_year
 from gpudoctor.facts.base import Fact
 from gpudoctor.findings.model import ProbeResult
 from gpudoctor.parsers.scan import Scanned, Scanner
@@ -23,6 +24,10 @@ class Collected:
 
     def add(self, document: Document, scanned: Scanned) -> None:
         """Take over what was found in one document."""
+        if document.taken is not None:
+            for fact in scanned.facts:
+                fact.time = with_year(fact.time, document.taken)
+                fact.last_time = with_year(fact.last_time, document.taken)
         self.facts += scanned.facts
         self.bytes_read += scanned.bytes_read
         self.read += [f"{document.name}: {name}" for name in dict.fromkeys(scanned.formats)]

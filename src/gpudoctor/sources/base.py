@@ -18,6 +18,7 @@ class Document:
     """One text of a source. `name` is a path that a person can open (`file § section` inside a bug report).
 
     boot: the boot in which the text ends, where its heading says so. skipped: why the content is not read.
+    taken: when the evidence was taken, where the source itself says so; times without a year are dated from it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Document:
     boot: int = 0
     probe: str | None = None
     skipped: str | None = None
+    taken: float | None = None
 
 
 @dataclass

@@ -18,7 +18,7 @@ from gpudoctor.sources.base import Document, SourceNotes
 _RULE = re.compile(rb"^_{20,}[ \t\r]*\n", re.MULTILINE)
 _BOOT = re.compile(r"journalctl\b.*\s-b\s*(-\d+)")
 _SCAN = b"Scanning kernel log files for NVIDIA kernel messages"
-_LOG = re.compile(rb"^  (?P<name>/var/log/\S+|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
+_LOG = re.compile(rb"^  (?P<name>/var/log/\S+?|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
 _DATE = re.compile(rb"^Date: (?P<date>[^\r\n]+)", re.MULTILINE)
 _UNAME = re.compile(rb"^uname: Linux \S+ (?P<release>\S+)", re.MULTILINE)
 _WRITTEN = re.compile(rb"^\*\*\* ls: \S+ +\d+ \S+ \S+ +\d+ (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
@@ -38,6 +38,11 @@ class _Report:
 
     taken: datetime | None = None
     kernel: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """The moment in seconds since the epoch, as log times are read: the wall clock as if it were UTC."""
+        return None if self.taken is None else self.taken.replace(tzinfo=timezone.utc).timestamp()
 
 
 def _read_head(body: bytes) -> _Report:
@@ -86,8 +91,7 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
             ended = ended or _END in body
             if not report.kernel and b"Date: " in body[:2048]:
                 report = _read_head(body)
-                if report.taken is not None:
-                    notes.collected_at = report.taken.replace(tzinfo=timezone.utc).timestamp()
+                notes.collected_at = report.seconds or notes.collected_at
             yield from _documents(name, heading, body, line, report)
             line += body.count(b"\n") + 1
             position = rule.end()
@@ -136,6 +140,7 @@ def _documents(name: str, heading: str, body: bytes, line: int, report: _Report)
                 chunks=lambda part=part: (part,),  # type: ignore[misc]
                 first_line=line + body.count(b"\n", 0, first),
                 boot=boot,
+                taken=report.seconds,
             )
 
 
@@ -194,7 +199,7 @@ def _boot_at(moment: float, starts: dict[int, float], boots: list[int]) -> int:
         behind = moment - starts[boot]
         if behind < -half:  # the year turned in between
             behind += 366 * 86_400
-        if -120 <= behind < half:
+        if -5 <= behind < half:
             return boot
     return boots[0] - 1
 
@@ -207,6 +212,7 @@ def _document(name: str, heading: str, body: bytes, line: int, report: _Report) 
         first_line=line,
         boot=int(found[1]) if found else _age(heading, body, report),
         skipped="base64" if heading.startswith("base64 ") else None,
+        taken=report.seconds,
     )
 
 
