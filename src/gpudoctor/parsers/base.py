@@ -31,6 +31,7 @@ class Format:
     anchors: fixed texts, one of which stands on the format's first line (or, with `back`, up to that many lines below it).
     lines: how many lines a text of this format may have. answers: kinds whose absence is known once it was read whole.
     fold: equal facts (but for place and time) become one that counts them: for lines that every rank of a job prints.
+    keep: how many different facts of one kind are kept of one text where the format folds; the rest is only counted.
     """
 
     name: str
@@ -40,3 +41,4 @@ class Format:
     back: int = 0
     answers: tuple[str, ...] = ()
     fold: bool = False
+    keep: int = 300

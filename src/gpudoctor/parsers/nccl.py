@@ -288,8 +288,12 @@ def ras(text: str) -> Iterator[Fact]:
     )
 
 
+# Jobs have thousands of ranks, and each may be the one that matters.
+_RANKS = 20_000
+
+
 def _single(name: str, anchors: tuple[str, ...], parse: Parser) -> Format:
-    return Format(name, anchors, parse, lines=1, fold=True)
+    return Format(name, anchors, parse, lines=1, fold=True, keep=_RANKS)
 
 
 FORMATS = (

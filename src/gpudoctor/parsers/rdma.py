@@ -84,7 +84,7 @@ def ibstat(text: str) -> Iterator[Fact]:
 
 def _port_field(port: RdmaPort, key: str, value: str, number: int) -> None:
     if key == "state":
-        port.state, port.at_fields["state"] = _state(value.split(":")[-1]), number
+        port.state, port.at_fields["state"] = _state(value.rsplit(":", maxsplit=1)[-1]), number
     elif key in ("physical state", "phys state", "phys_state"):
         port.physical, port.at_fields["physical"] = _physical(value), number
     elif key == "rate":

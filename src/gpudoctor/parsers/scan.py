@@ -14,7 +14,6 @@ from gpudoctor.patterns.template import MAX_LINE, Template
 from gpudoctor.patterns.text import decode
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
-MAX_FACTS = 300  # different facts of one kind from one text, where the format folds; the rest is only counted
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
 _CONTINUATION = re.compile(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = re.compile(rb"message repeated (\d+) times")
@@ -149,6 +148,8 @@ class _TextScan:
             seen.add((start, anchor))
             number += raw.count(b"\n", position, start) if start >= position else 0
             position = max(position, start)
+            if all(isinstance(user, Format) and number <= self._taken.get(user.name, 0) for user in users[anchor]):
+                continue  # inside a text that was read as a whole
             stop = raw.find(b"\n", end)
             stop = len(raw) if stop < 0 else stop
             line = decode(raw[start : min(stop, start + 2 * MAX_LINE)])
@@ -247,7 +248,7 @@ class _TextScan:
                     fact.boot = self._boot
                 if fact.time is None:
                     fact.time = stamp.time
-                if not (format_.fold and self._counted(fact)):
+                if not (format_.fold and self._counted(fact, format_.keep)):
                     self.facts.append(fact)
         except NotThisFormat:
             return
@@ -263,15 +264,15 @@ class _TextScan:
         self.formats.append(format_.name)
         self.facts.extend(Probed(what=kind) for kind in format_.answers)
 
-    def _counted(self, fact: Fact) -> bool:
+    def _counted(self, fact: Fact, keep: int) -> bool:
         """Tell whether an equal fact is known already, and count this one there."""
         said = (fact.kind, fact.boot, fact.model_dump_json(exclude=_PLACE, exclude_none=True))
         known = self._equal.get(said)
         if known is None:
             more = (fact.kind, fact.boot, "more")
             self._distinct[fact.kind] = self._distinct.get(fact.kind, 0) + 1
-            if self._distinct[fact.kind] <= MAX_FACTS or more not in self._equal:
-                self._equal[said if self._distinct[fact.kind] <= MAX_FACTS else more] = fact
+            if self._distinct[fact.kind] <= keep or more not in self._equal:
+                self._equal[said if self._distinct[fact.kind] <= keep else more] = fact
                 return False
             known = self._equal[more]
         known.count += fact.count
