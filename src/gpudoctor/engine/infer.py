@@ -12,6 +12,7 @@ from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding, Subject, Verify
 
 MAX_EVIDENCE = 8
+_UNNAMED = "node"
 
 # Answers which facts fill the positive conditions of which alternative.
 Evaluator = Callable[[Iterable[Alternative], FactStore], Iterable[Match]]
@@ -57,6 +58,7 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
                 found += matches(alternative, store)
             except Exception as broken:
                 failures.append(f"{alternative.rule.id}: {type(broken).__name__}: {broken}")
+    host = _host(store)
     for match in found:
         alternative = match.alternative
         if refuted(alternative, match.bound, store):
@@ -64,7 +66,7 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
         if missing := unproven(alternative, store):
             _note(undecided, alternative, missing, len(alternative.all))
             continue
-        finding = _finding(match)
+        finding = _finding(match, host)
         fired.add(finding.id)
         known = raw.get(finding.key)
         raw[finding.key] = finding if known is None else _merged(known, finding)
@@ -95,14 +97,15 @@ def _note(undecided: dict[str, Missing], alternative: Alternative, kinds: list[s
         undecided[alternative.rule.id] = Missing(alternative.rule.id, kinds, strength)
 
 
-def _finding(match: Match) -> Finding:
+def _finding(match: Match, host: str) -> Finding:
     rule, way, bound = match.alternative.rule, match.alternative.way, match.bound
     facts = [*bound.values(), *match.more]
     if way.subject:
-        subjects = [Subject(kind=way.subject.kind, name=fill(way.subject.name, bound))]
+        name = fill(way.subject.name, bound)
+        subjects = [Subject(kind=way.subject.kind, name=host if name == _UNNAMED else name)]
     else:
         gpus = dict.fromkeys(fact.gpu for fact in facts if fact.gpu)
-        subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts)]
+        subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts, host)]
     times = [time for fact in facts for time in (fact.time, fact.last_time) if time is not None]
     boots = [fact.boot for fact in facts if fact.boot is not None and fact.kind in ("log", "xid", "sxid")]
     return Finding(
@@ -127,8 +130,14 @@ def _finding(match: Match) -> Finding:
     )
 
 
-def _node(facts: list[Fact]) -> Subject:
-    return Subject(kind="node", name=next((fact.node for fact in facts if fact.node), "node"))
+def _host(store: FactStore) -> str:
+    """Return the name of the node where all texts that name one agree: texts that don't are about the same node."""
+    names = {fact.node for fact in store if fact.node}
+    return names.pop() if len(names) == 1 else _UNNAMED
+
+
+def _node(facts: list[Fact], host: str) -> Subject:
+    return Subject(kind="node", name=next((fact.node for fact in facts if fact.node), host))
 
 
 def _evidence(match: Match) -> list[Where]:
