@@ -46,16 +46,17 @@ class Scanner:
     def __init__(self, formats: Sequence[Format], patterns: Sequence[LogPattern]) -> None:
         self.formats = tuple(formats)
         self.patterns = tuple(patterns)
-        users: dict[str, list[Format | LogPattern | str]] = {}
+        users: dict[tuple[str, bool], list[Format | LogPattern | str]] = {}
         for format_ in self.formats:
             for anchor in format_.anchors:
-                users.setdefault(anchor.lower(), []).append(format_)
+                users.setdefault((anchor.lower(), True), []).append(format_)
         for pattern in self.patterns:
-            users.setdefault(pattern.template.anchor.lower(), []).append(pattern)
+            anchor, either = pattern.template.anchor, pattern.template.caseless
+            users.setdefault((anchor.lower() if either else anchor, either), []).append(pattern)
         for mark in (_KERNEL_BANNER, _BOOT_MARK, _REBOOT_MARK):
-            users.setdefault(mark.lower(), []).append(mark)
+            users.setdefault((mark.lower(), True), []).append(mark)
         self._users = list(users.values())
-        self._database = AnchorDatabase(list(users))
+        self._database = AnchorDatabase([anchor for anchor, _ in users], [either for _, either in users])
 
     def scan(self, source: str, chunks: Iterable[bytes], first_line: int = 1, boot: int = 0) -> Scanned:
         """Read a text once, chunk by chunk, and return what was found in it.

@@ -9,10 +9,11 @@ import hyperscan
 
 
 class AnchorDatabase:
-    """Finds which of many literals occur where; letters match in either case (the line's own check is exact)."""
+    """Finds which of many literals occur where; `caseless` tells which of them match in either case (all by default)."""
 
-    def __init__(self, anchors: Sequence[str]) -> None:
+    def __init__(self, anchors: Sequence[str], caseless: Sequence[bool] | None = None) -> None:
         self.anchors = tuple(anchors)
+        self.caseless = tuple(caseless) if caseless is not None else (True,) * len(self.anchors)
 
     @cached_property
     def _database(self) -> hyperscan.Database:
@@ -23,7 +24,7 @@ class AnchorDatabase:
             expressions=[_escape(anchor).encode() for anchor in self.anchors],
             ids=list(range(len(self.anchors))),
             elements=len(self.anchors),
-            flags=hyperscan.HS_FLAG_CASELESS,
+            flags=[hyperscan.HS_FLAG_CASELESS if either else 0 for either in self.caseless],
         )
         return database
 

@@ -138,6 +138,16 @@ class Template:
         return caught
 
     @property
+    def caseless(self) -> bool:
+        """Whether the anchor may stand in another case on lines that fit; looking for it as it is finds far fewer."""
+        if self.ignore_case or "(?i" in self.pattern:
+            return True
+        if self.pattern == self.text:  # written by hand: the anchor may be one of several spellings in it
+            here = self.text.replace("\\", "")
+            return self.anchor not in here or here.lower().count(self.anchor.lower()) != here.count(self.anchor)
+        return False
+
+    @property
     def names(self) -> frozenset[str]:
         """The names of the holes."""
         return frozenset(name.partition("__")[0] for name, _ in self.types)
