@@ -99,8 +99,8 @@ _TEXTS = re.compile(
 # A bare number counts only where the text says that it is a CUDA error.
 _NUMBER = re.compile(
     r"(?:CUDA(?: driver| runtime| API)? (?:error|failure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
-    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|Cuda failure|cuda_status)"
-    r"(?: returned| status| code| failed with| = |:)* *[\[(:]?(?:error |code=)?(?P<number>\d{1,3})\b(?!\.\d)"
+    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|Cuda failure|cuda_status|CUDA initialization failure)"
+    r"(?: returned| status| code| failed with| with error| = |:){0,4} *[\[(:]?(?:error |code=)?(?P<number>\d{1,3})\b(?!\.\d)"
 )
 _RANK = re.compile(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
 # Lines of a program's source, which name errors without having one.
@@ -238,14 +238,13 @@ def library_found(text: str) -> Iterator[Fact]:
 
 
 _UNDEFINED = re.compile(
-    r"(?:(?P<file>[^\s:'\"]+\.so[.\d]*): )?(?:undefined symbol|symbol lookup error)[:,]? [`']?(?P<symbol>[A-Za-z_]\w*)'?(?:,? version [`']?(?P<library>[\w.-]+))?"
+    r"(?:undefined symbol|symbol lookup error)[:,]? [`']?(?P<symbol>[A-Za-z_]\w*)'?(?:,? version [`']?(?P<library>[\w.-]+))?"
 )
-_LINK_TIME = re.compile(
-    r"(?:(?P<file>[^\s:'\"]+\.so[.\d]*): )?symbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file (?P<where>\S+)"
-)
+_LINK_TIME = re.compile(r"\bsymbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file \S+")
 _NO_VERSION = re.compile(
-    r"(?P<where>[^\s:'\"]+\.so[.\d]*): version [`'\u2018](?P<library>[\w.-]+)['\u2019] not found \(required by (?P<file>[^)]+)\)"
+    r": version [`'\u2018](?P<library>[\w.-]+)['\u2019] not found \(required by (?P<file>[^)]{1,400})\)"
 )
+_FILE_BEFORE = re.compile(r"([^\s:'\"]{1,300}\.so[.\d]{0,20}): ?$")
 
 
 def symbol_error(text: str) -> Iterator[Fact]:
@@ -256,12 +255,13 @@ def symbol_error(text: str) -> Iterator[Fact]:
     >>> fact.file, fact.symbol, fact.library
     ('libcusparse.so.12', '__nvJitLinkAddData_12_1', 'libnvJitLink.so.12')
     """
-    line = text.partition("\n")[0]
+    line = text.partition("\n")[0][:4000]
     found = _LINK_TIME.search(line) or _NO_VERSION.search(line) or _UNDEFINED.search(line)
     if not found:
         raise NotThisFormat
     groups = found.groupdict()
-    file = groups.get("file")
+    before = _FILE_BEFORE.search(line[max(0, found.start() - 330) : found.start()])
+    file = groups.get("file") or (before[1] if before else None)
     yield SymbolError(
         file=file.rpartition("/")[2] if file else None,
         path=file,
@@ -321,9 +321,7 @@ _NAMES = (
 )
 _VALUE = r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']*"
 _PROMPT = r"(?:(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[^$#>\n]{0,80}|[\w~/.-]{0,60})?[$#>%] ?)?"
-_WORDS = (
-    r"(?:(?:sudo|env|export|set|setenv|declare -x|ENV|ARG|RUN|Environment=|-|\+{1,4}|!|%env|set -gx|set -x|-x)[ ]?)*"
-)
+_WORDS = r"(?:(?:sudo|env|export|set|setenv|declare|ENV|ARG|RUN|-|\++|!|%env|-gx|-x)\s+|Environment=|!)*"
 _START = re.compile(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")
 _NEXT = re.compile(rf"\s*\"?(?P<name>{_NAMES})=(?P<value>{_VALUE})")
 _OPTION = re.compile(
@@ -415,7 +413,7 @@ _LIBRARY_WORDS = (
 )  # fmt: skip
 _ERROR_WORDS = (
     "CUDA_ERROR_", "cudaError", "cuda error", "cuda failure", "CudaAPIError", "cuInit", "cudaGetDeviceCount", "CUDA driver error",
-    "CUDA runtime error", "cuda API error", *(text for row in _ERRORS.values() for text in row[2]),
+    "CUDA runtime error", "CUDA initialization failure", "cuda API error", *(text for row in _ERRORS.values() for text in row[2]),
 )  # fmt: skip
 
 FORMATS = (

@@ -139,9 +139,11 @@ def _about_others(line: str) -> bool:
     )
 
 
-_CONFLICT = re.compile(
-    rf"(?P<part>[\w.-]+) (?P<version>{_VERSION}\S*) (?:requires|has requirement) (?P<other>[A-Za-z][\w.-]*)(?P<needed>[^;,]*(?:,[<>=!~][^;,]*)*)(?:;[^,]*)?,? but you(?:'ll)? have (?P<other2>[\w.-]+) (?P<found>\S+?)(?: which is incompatible)?\.?\s*$"
+_CONFLICT_SIGNS = re.compile(r", but you(?:'ll)? have ")
+_NEEDS = re.compile(
+    r"(?P<part>[\w.-]{1,80}) (?P<version>\d\S{0,40}) (?:requires|has requirement) (?P<other>[A-Za-z][\w.-]{0,80})(?P<needed>.*)$"
 )
+_HAS = re.compile(r"[\w.-]{1,80} (?P<found>\d\S{0,40}?)(?: which is incompatible)?\.?\s*$")
 
 
 def pip_conflict(text: str) -> Iterator[Fact]:
@@ -151,17 +153,21 @@ def pip_conflict(text: str) -> Iterator[Fact]:
     >>> fact.part, fact.other, fact.needed, fact.found
     ('torchvision', 'torch', '==2.0.1', '2.1.0')
     """
-    found = _CONFLICT.search(text.partition("\n")[0][:2000])
-    if not found:
+    line = text.partition("\n")[0][:2000]
+    signs = _CONFLICT_SIGNS.search(line)
+    needs = _NEEDS.search(line[: signs.start()]) if signs else None
+    has = _HAS.match(line[signs.end() :]) if signs else None
+    if not needs or not has:
         raise NotThisFormat
+    needed = needs["needed"].partition(";")[0].strip()
     yield VersionConflict(
         topic="dependency",
-        part=found["part"].lower(),
-        version=found["version"],
-        other=found["other"].lower(),
-        needed=found["needed"].strip(),
-        found=found["found"].rstrip("."),
-        advice=f"install {found['other']}{found['needed'].strip()} or a {found['part']} that fits it",
+        part=needs["part"].lower(),
+        version=needs["version"],
+        other=needs["other"].lower(),
+        needed=needed,
+        found=has["found"],
+        advice=f"Install {needs['other']}{needed}, or a {needs['part']} that fits {has['found']}.",
     )
 
 
@@ -235,6 +241,18 @@ _ON_NEXT_LINE = re.compile(
 )
 
 
+def _answered(line: str, answer: str) -> str:
+    """Put a question and the answer on the following line together."""
+    found = _ON_NEXT_LINE.search(line)
+    if not found:
+        return line
+    if line.startswith(">>> torch.version.cuda") and (not answer or answer.startswith(">>>")):
+        answer = "None"  # which a Python session doesn't print
+    if answer in ("True", "False", "None", "[]") or answer.startswith(("'", '"')):
+        return f"{found['question']}: {answer}"
+    return line
+
+
 def framework_statement(text: str) -> Iterator[Fact]:
     """What a framework answers about its own build, on the same line or the next.
 
@@ -244,14 +262,7 @@ def framework_statement(text: str) -> Iterator[Fact]:
     False
     """
     line, _, rest = text.partition("\n")
-    line = line[:2000]
-    answer = rest.partition("\n")[0].strip()
-    if found := _ON_NEXT_LINE.search(line):
-        line = (
-            f"{found['question']}: {answer or 'None'}"
-            if answer in ("True", "False", "None", "[]", "") or answer[:1] in "'\""
-            else line
-        )
+    line = _answered(line[:2000], rest.partition("\n")[0].strip())
     for name, pattern in _STATEMENTS:
         if not (found := pattern.search(line)):
             continue
