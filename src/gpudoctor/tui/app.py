@@ -6,19 +6,23 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.binding import Binding
+from textual.message import Message
 from textual.screen import Screen
 
 from gpudoctor.tui.examination import Examination
-from gpudoctor.tui.rows import OpenLog
+from gpudoctor.tui.rows import OpenLog, plain
 from gpudoctor.tui.running import Run
 from gpudoctor.tui.screens.main import MainScreen
+from gpudoctor.tui.symbols import grade
 
 if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report
+    from gpudoctor.tui.logtext import LogText
 
 
 class GpuDoctorApp(App[int]):
@@ -31,6 +35,13 @@ class GpuDoctorApp(App[int]):
         Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True, system=True),
     ]
+
+    class LogOpened(Message):
+        """A text is there to be shown, or there is a reason why not."""
+
+        def __init__(self, place: OpenLog, text: LogText | None, problem: str) -> None:
+            super().__init__()
+            self.place, self.text, self.problem = place, text, problem
 
     def __init__(self, examination: Examination) -> None:
         super().__init__()
@@ -105,7 +116,30 @@ class GpuDoctorApp(App[int]):
         self.notify(shown[:120], title=f"Copied the {what}", timeout=3, markup=False)
 
     def open_log(self, place: OpenLog) -> None:
-        """Open the log viewer."""
+        """Open the log viewer there; finding the text can take a while, so a thread does it."""
+
+        def work() -> None:
+            try:
+                text = LogText(self.examination.text(place.source))
+            except (LookupError, OSError) as error:
+                said = error.args[0] if isinstance(error, LookupError) and error.args else error
+                self.post_message(self.LogOpened(place, None, str(said)))
+            else:
+                self.post_message(self.LogOpened(place, text, ""))
+
+        from gpudoctor.tui.logtext import LogText
+
+        threading.Thread(target=work, name="open log", daemon=True).start()
+
+    def on_gpu_doctor_app_log_opened(self, event: LogOpened) -> None:
+        """Show the text, or say why not."""
+        if event.text is None:
+            self.notify(plain(event.problem), title="Can't open it", severity="warning", timeout=6, markup=False)
+            return
+        from gpudoctor.tui.screens.log import LogScreen
+
+        marks = quoted_lines(self.report, event.place.source)
+        self.push_screen(LogScreen(event.text, event.place.line, event.place.text, marks))
 
     def open_walk(self, finding: Finding) -> None:
         """Open the walk-through."""
@@ -143,6 +177,16 @@ class GpuDoctorApp(App[int]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
+
+
+def quoted_lines(report: Report | None, source: str) -> dict[int, str]:
+    """Return the lines of a text that findings quote, each with the grade of the gravest."""
+    marks: dict[int, str] = {}
+    for finding in report.findings if report else []:
+        for where in finding.evidence:
+            if where.source == source:
+                marks.setdefault(where.line, grade(finding))
+    return marks
 
 
 def run(examination: Examination) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, cast
 
+from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -442,7 +443,7 @@ class MainScreen(Screen[None]):
     @on(FindingList.Filtered)
     def _filtered(self) -> None:
         words = self.query_one(FindingList).filter
-        self.query_one("#list-pane").border_title = f"Findings: {fit(words, 40)}" if words else "Findings"
+        self.query_one("#list-pane").border_title = Text(f"Findings: {fit(words, 40)}" if words else "Findings")
         if not words:
             self.query("#filter").remove()
         self._draw_detail()
