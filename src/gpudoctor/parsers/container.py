@@ -166,6 +166,11 @@ _PODS_PROMPT = re.compile(r"^(?:\([^)]{1,40}\) ?)?(?:root|\w+)@(?P<id>[0-9a-f]{1
 _KUBE_EXEC = re.compile(r"(?:kubectl|oc|k9s|microk8s\.kubectl)\s(?:\S+\s){0,8}?exec\s")
 
 
+# A line of /proc/self/cgroup, read inside the container.
+_OWN_CGROUP = re.compile(r"\d+:[\w,=]*:/(kubepods|docker/|libpod|lxc)")
+_CGROUP_ENGINES = {"kubepods": "kubernetes", "docker/": "docker", "libpod": "podman", "lxc": "lxc"}
+
+
 def container_prompt(text: str) -> Iterator[Container]:
     """A shell prompt inside a container: Docker names the host by the container's short id.
 
@@ -185,8 +190,10 @@ def container_sign(text: str) -> Iterator[Container]:
     'kubernetes'
     """
     line = text.partition("\n")[0]
-    if _KUBE_EXEC.search(line) or "cri-containerd-" in line or "/kubepods" in line or "kubepods.slice" in line:
+    if _KUBE_EXEC.search(line):
         yield Container(engine="kubernetes")
+    elif found := _OWN_CGROUP.match(line):
+        yield Container(engine=_CGROUP_ENGINES[found[1]])
     elif "/.dockerenv" in line and "No such file" not in line:
         yield Container(engine="docker")
     elif re.search(r"lxc\.(?:cgroup2?|mount|hook)\.?", line):
@@ -646,10 +653,10 @@ FORMATS = (
         run_command,
         lines=30,
     ),
-    Format("container prompt", ("root@", "jovyan@", "user@"), container_prompt, lines=1),
+    Format("container prompt", ("root@", "jovyan@"), container_prompt, lines=1),
     Format(
         "container",
-        ("kubectl ", "cri-containerd-", "kubepods", "/.dockerenv", "lxc.cgroup", "lxc.mount"),
+        ("kubectl ", ":/kubepods", ":/docker/", ":/libpod", ":/lxc", "/.dockerenv", "lxc.cgroup", "lxc.mount"),
         container_sign,
         lines=1,
     ),
