@@ -1,7 +1,5 @@
 """Facts about containers, Kubernetes and Slurm."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact
@@ -145,6 +143,7 @@ class K8sNode(Fact):
     ready: bool | None = None
     taints: str | None = None
     labelled: bool | None = None  # carries labels of GPU feature discovery or of the operator
+    listed: bool | None = None  # a row of a list of nodes with their GPUs
     runtime: str | None = None  # containerd://1.7.2
     kubelet: str | None = None
 

@@ -219,6 +219,23 @@ def _gpus(section: list[str] | None) -> int | None:
     return sum(numbers)
 
 
+def node_list(text: str) -> Iterator[K8sNode]:
+    r"""`kubectl get nodes` with a column for the GPUs, as the documentation tells people to print it.
+
+    >>> [node.capacity for node in node_list("NAME      GPU\ngpu-a     4\ncpu-a     <none>\n")]
+    [4, 0]
+    """
+    lines = text.split("\n")
+    if not re.match(r"\s*NAME\s+(?:GPUS?|GPU\(S\)|NVIDIA\S*|nvidia\.com/gpu)\s*$", lines[0]):
+        raise NotThisFormat
+    for offset, line in enumerate(lines[1:], start=1):
+        found = re.match(r"\s*([a-z0-9][\w.-]*)\s+(\d+|<none>)\s*$", line)
+        if not found:
+            return
+        count = int(found[2]) if found[2].isdigit() else 0
+        yield K8sNode(at=offset, name=found[1], capacity=count, allocatable=count, listed=True)
+
+
 def _difference(whole: int | None, part: int | None) -> int | None:
     return None if whole is None or part is None else whole - part
 
@@ -461,6 +478,7 @@ FORMATS = (
     Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
     Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
     Format("scheduler message", (" nodes are available: ",), scheduling, lines=1),
+    Format("kubectl get nodes", ("NAME ",), node_list, lines=300),
     Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),
     Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=2000, back=1),
