@@ -127,7 +127,7 @@ def _take(run: _Table, line: str, number: int) -> bool:
 def _row(found: re.Match[str], number: int) -> _Row | None:
     """Columns are time, algbw, busbw, wrong; once out of place, once in place; extra columns follow."""
     words = found["numbers"].split()
-    if found["op"] is None and found["root"] is not None and len(words) % 4 == 3:
+    if found["root"] is not None and len(words) % 4 == 3:
         words = [found["root"], *words]  # an old table without root: what looked like it is the time
     columns = [_value(word) for word in words]
     best: float | None = None
