@@ -87,7 +87,7 @@ class ProbeResult(BaseModel):
 class SourceInfo(BaseModel):
     """Where the evidence came from; `complete` is false where it breaks off or parts were unreadable."""
 
-    kind: Literal["live", "nvidia-bug-report", "sosreport", "must-gather", "snapshot", "folder", "log"]
+    kind: Literal["live", "nvidia-bug-report", "sosreport", "supportconfig", "must-gather", "snapshot", "folder", "log"]
     path: str
     collected_at: str | None = None
     complete: bool = True

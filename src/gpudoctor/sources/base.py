@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from gpudoctor.sources.limits import Account
+
+if TYPE_CHECKING:
+    from gpudoctor.sources.snapshot import Manifest
 
 CHUNK = 4 * 1024 * 1024
 
@@ -32,13 +37,27 @@ class Document:
 
 @dataclass
 class SourceNotes:
-    """What turned out while reading."""
+    """What turned out while reading.
+
+    roots: the bundles that were met, each about one node, by the folder (with its slash) or file that holds them, with
+    their kind. dated_by_content: `collected_at` comes from what was read, not from the file's own time.
+    """
 
     kind: str
     path: str
     complete: bool = True
     problems: list[str] = field(default_factory=list)
     collected_at: float | None = None
+    dated_by_content: bool = False
+    roots: dict[str, str] = field(default_factory=dict)
+    snapshots: dict[str, Manifest] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
+
+    def root(self, place: str, kind: str) -> None:
+        """Note a bundle; what the whole source is called follows the first one."""
+        self.roots.setdefault(place, kind)
+        if self.kind in ("log", "folder"):
+            self.kind = kind
 
     def incomplete(self, problem: str) -> None:
         """Note that a part could not be read."""

@@ -1,4 +1,4 @@
-"""Plain files, folders of loose files and standard input; gzip is unpacked on the way."""
+"""Files, folders and standard input, as streams of bytes; what is in them is told in `reading`."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import errno
 import os
 import stat
 import sys
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from gpudoctor.sources.archive import zip_members
 from gpudoctor.sources.base import CHUNK, Document, SourceNotes, SourceUnreadable
-from gpudoctor.sources.bugreport import is_bug_report, sections
+from gpudoctor.sources.limits import MAX_BYTES, MAX_FILES, MAX_FOLDERS
+from gpudoctor.sources.reading import archived, documents_in
+from gpudoctor.sources.snapshot import MANIFEST
+from gpudoctor.sources.stream import ByteStream
 
-MAX_FILES = 5_000
-MAX_DEPTH = 12
-MAX_BYTES = 8 * 2**30  # read from one file, after unpacking
-MAX_RATIO = 400  # unpacked to packed, once RATIO_FROM bytes came out; real reports pack 10 to 40 times
-RATIO_FROM = 256 * 2**20
-_GZIP = b"\x1f\x8b"
+_FIRST = 64 * 1024
+_ZIP = b"PK\x03\x04"
 
 
 class FileSource:
-    """One file, or standard input for `-`."""
+    """One file, or standard input for `-`. `label`: the name that it goes by beside other sources."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, label: str = "") -> None:
         self.path = path
+        self.label = label
         self.notes = SourceNotes("log", path)
 
     def documents(self) -> Iterator[Document]:
-        """Yield the file, or the sections of a bug report."""
+        """Yield the file, the sections of a bug report, or what an archive holds."""
         if self.path == "-":
-            yield from _read("stdin", sys.stdin.buffer, self.notes)
+            yield from self._read("stdin", sys.stdin.buffer)
             return
         path = Path(self.path)
         try:
@@ -41,14 +41,23 @@ class FileSource:
             raise SourceUnreadable(f"{path}: {_reason(error)}") from None
         with stream:
             self.notes.collected_at = path.stat().st_mtime
-            yield from _read(path.name, stream, self.notes)
+            if os.pread(stream.fileno(), 4, 0)[:4] == _ZIP:
+                files = zip_members(path.name, stream, self.notes)
+                yield from archived(files, f"{self.label}/" if self.label else "", self.notes, 1)
+            else:
+                yield from self._read(path.name, stream)
+
+    def _read(self, name: str, stream: BinaryIO) -> Iterator[Document]:
+        pieces = ByteStream(_pieces(name, stream, self.notes))
+        yield from documents_in(self.label or name, pieces, self.notes, top=not self.label)
 
 
 class FolderSource:
     """All regular files below a folder; links are not followed."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, label: str = "") -> None:
         self.root = Path(path)
+        self.label = label
         self.notes = SourceNotes("folder", path)
 
     def documents(self) -> Iterator[Document]:
@@ -57,24 +66,19 @@ class FolderSource:
             os.scandir(self.root).close()
         except OSError as error:
             raise SourceUnreadable(f"{self.root}: {_reason(error)}") from None
-        kinds: set[str] = set()
-        for number, path in enumerate(self._files()):
-            if number >= MAX_FILES:
+        for path in self._files():
+            if not self.notes.account.file():
                 self.notes.incomplete(f"more than {MAX_FILES} files; the rest was not read")
                 return
             name = path.relative_to(self.root).as_posix()
+            shown = f"{self.label}/{name}" if self.label else name
             try:
                 stream = _open(path)
             except OSError as error:
                 self.notes.incomplete(f"{name}: {_reason(error)}")
                 continue
             with stream:
-                inner = SourceNotes("log", name)
-                yield from _read(name, stream, inner)
-                kinds.add(inner.kind)
-                self.notes.problems += inner.problems
-                self.notes.complete &= inner.complete
-                self.notes.collected_at = self.notes.collected_at or inner.collected_at
+                yield from documents_in(shown, ByteStream(_pieces(name, stream, self.notes)), self.notes)
 
     def _files(self) -> Iterator[Path]:
         def failed(error: OSError) -> None:
@@ -83,10 +87,10 @@ class FolderSource:
         for folder, folders, files in os.walk(self.root, onerror=failed):
             here = Path(folder)
             folders.sort()
-            if len(here.relative_to(self.root).parts) >= MAX_DEPTH:
-                self.notes.incomplete(f"{folder}: deeper than {MAX_DEPTH} folders; not read")
+            if len(here.relative_to(self.root).parts) >= MAX_FOLDERS:
+                self.notes.incomplete(f"{folder}: deeper than {MAX_FOLDERS} folders; not read")
                 folders.clear()
-            for name in sorted(files):
+            for name in sorted(files, key=lambda name: (name != MANIFEST, name)):
                 path = here / name
                 if path.is_symlink():
                     continue
@@ -114,52 +118,16 @@ def _open(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb", buffering=0)
 
 
-def _read(name: str, stream: BinaryIO, notes: SourceNotes) -> Iterator[Document]:
-    first = _fill(stream, 64 * 1024)
-    if first[:2] == _GZIP:
-        chunks: Iterable[bytes] = _gunzip(name, first, stream, notes)
-    else:
-        chunks = _plain(name, first, stream, notes)
-    iterator = iter(chunks)
-    head = b""
-    for chunk in iterator:
-        head += chunk
-        if len(head) >= 4096:
-            break
-    rest = _chained(head, iterator)
-    if is_bug_report(head):
-        notes.kind = "nvidia-bug-report"
-        yield from sections(name, rest, notes)
-    else:
-        yield Document(name, lambda: rest)
-
-
-def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from rest
-
-
-def _fill(stream: BinaryIO, size: int) -> bytes:
-    """Read up to size bytes; a pipe gives less at a time."""
-    parts = b""
-    while len(parts) < size:
-        part = stream.read(size - len(parts))
-        if not part:
-            break
-        parts += part
-    return parts
-
-
-def _plain(name: str, first: bytes, stream: BinaryIO, notes: SourceNotes) -> Iterator[bytes]:
-    yield first
-    done = len(first)
+def _pieces(name: str, stream: BinaryIO, notes: SourceNotes) -> Iterator[bytes]:
+    """Yield a file's content as it is."""
+    done = 0
+    size = _FIRST  # most files are small
     seekable = stream.seekable()
     while True:
         if seekable:
             _skip_hole(stream)
         try:
-            chunk = stream.read(CHUNK)
+            chunk = stream.read(size)
         except OSError as error:
             notes.incomplete(f"{name}: reading stopped after {done} bytes: {_reason(error)}")
             return
@@ -170,6 +138,7 @@ def _plain(name: str, first: bytes, stream: BinaryIO, notes: SourceNotes) -> Ite
             notes.incomplete(f"{name}: reading stopped after {MAX_BYTES >> 30} GiB")
             return
         yield chunk
+        size = CHUNK
 
 
 def _skip_hole(stream: BinaryIO) -> None:
@@ -185,53 +154,8 @@ def _skip_hole(stream: BinaryIO) -> None:
         os.lseek(stream.fileno(), data, os.SEEK_SET)
 
 
-def _gunzip(name: str, first: bytes, stream: BinaryIO, notes: SourceNotes) -> Iterator[bytes]:
-    """Unpack concatenated gzip members as far as they go; nvidia-bug-report.sh appends one per section."""
-    packed, unpacked = 0, 0
-    decoder = zlib.decompressobj(wbits=31)
-    data = first
-    while True:
-        if not data:
-            if not decoder.eof:
-                notes.incomplete(
-                    f"{name}: the compressed data breaks off after {unpacked} bytes of text (cut while it was written or copied)"
-                )
-            return
-        packed += len(data)
-        while data:
-            try:
-                text = decoder.decompress(data, CHUNK)
-            except zlib.error as error:
-                notes.incomplete(
-                    f"{name}: the compressed data is broken after {unpacked} bytes of text ({error}); read up to there"
-                )
-                return
-            unpacked += len(text)
-            if text:
-                yield text
-            if unpacked > MAX_BYTES or (unpacked > RATIO_FROM and unpacked > MAX_RATIO * packed):
-                notes.incomplete(f"{name}: unpacks to suspiciously much; reading stopped after {unpacked >> 20} MiB")
-                return
-            if decoder.eof:
-                data = decoder.unused_data.lstrip(b"\0")
-                if data and data[:2] != _GZIP:
-                    notes.problems.append(f"{name}: {len(data)} bytes behind the compressed data are not gzip; ignored")
-                    return
-                decoder = zlib.decompressobj(wbits=31) if data else decoder
-            else:
-                data = decoder.unconsumed_tail
-        data = stream.read(CHUNK)
-        if data and decoder.eof:
-            data = data.lstrip(b"\0")
-            if data[:2] == _GZIP:
-                decoder = zlib.decompressobj(wbits=31)
-            elif data:
-                notes.problems.append(f"{name}: bytes behind the compressed data are not gzip; ignored")
-                return
-
-
 class SeveralSources:
-    """Several files or folders as one source: they describe one node."""
+    """Several files or folders as one source."""
 
     def __init__(self, sources: list[FileSource | FolderSource]) -> None:
         self.sources = sources
@@ -240,6 +164,8 @@ class SeveralSources:
     def documents(self) -> Iterator[Document]:
         """Yield the documents of one source after the other."""
         for source in self.sources:
+            source.notes.account, source.notes.roots = self.notes.account, self.notes.roots
+            source.notes.snapshots = self.notes.snapshots
             yield from source.documents()
             self.notes.problems += source.notes.problems
             self.notes.complete &= source.notes.complete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,11 +12,15 @@ from gpudoctor.sources.files import FileSource, FolderSource, SeveralSources
 
 def open_sources(paths: Sequence[str]) -> Source:
     """Return one source for all paths; raises SourceUnreadable with one clear line."""
-    sources = [_open(path) for path in paths]
-    return sources[0] if len(sources) == 1 else SeveralSources(sources)
+    if len(paths) == 1:
+        return _open(paths[0])
+    names = Counter(Path(path).name for path in paths)
+    return SeveralSources(
+        [_open(path, path if names[Path(path).name] > 1 else Path(path).name) for path in dict.fromkeys(paths)]
+    )
 
 
-def _open(path: str) -> FileSource | FolderSource:
+def _open(path: str, label: str = "") -> FileSource | FolderSource:
     if path == "-":
         return FileSource(path)
     try:
@@ -25,4 +30,4 @@ def _open(path: str) -> FileSource | FolderSource:
         raise SourceUnreadable(f"{path}: {error.strerror}") from None
     if not there:
         raise SourceUnreadable(f"{path}: no such file or folder")
-    return FolderSource(path) if is_folder else FileSource(path)
+    return FolderSource(path, label) if is_folder else FileSource(path, label)
