@@ -86,7 +86,7 @@ _ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         ("forward compatibility was attempted on non supported HW",),
     ),
     919: ("cudaErrorFabricNotReady", "CUDA_ERROR_FABRIC_NOT_READY", ("GPU fabric is not ready within",)),
-    999: ("cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", ("CUDA unknown error",)),
+    999: ("cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", ("CUDA unknown error", "CUDA error: unknown error")),
 }
 # Numbers of the runtime before CUDA 10.1, when they differed from those of the driver.
 _OLD_NUMBERS = {8: 98, 10: 101, 30: 999, 38: 100, 48: 209, 59: 710, 74: 716, 77: 700}
