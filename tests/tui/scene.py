@@ -23,7 +23,9 @@ from gpudoctor.findings.model import (
 from gpudoctor.tui.app import GpuDoctorApp
 from gpudoctor.tui.examination import Text, Unusable
 from gpudoctor.tui.rows import Row
+from gpudoctor.tui.walk import WalkFile
 
+NOWHERE = Path("/dev/null/walks.json")
 SIZES = [(80, 24), (200, 50)]
 GPU = Subject(kind="gpu", name="0000:3b:00.0")
 OTHER = Subject(kind="gpu", name="0000:af:00.0")
@@ -157,10 +159,13 @@ class Hanging(Fixed):
 
 
 def drive(
-    script: Callable[[GpuDoctorApp, Any], Awaitable[None]], examination: Fixed | None = None, size: tuple[int, int] = (80, 24)
-) -> GpuDoctorApp:  # fmt: skip
+    script: Callable[[GpuDoctorApp, Any], Awaitable[None]],
+    examination: Fixed | None = None,
+    size: tuple[int, int] = (80, 24),
+    walks: Path = NOWHERE,
+) -> GpuDoctorApp:
     """Run a script against the app; returns the app for its exit status."""
-    app = GpuDoctorApp(examination or Fixed())
+    app = GpuDoctorApp(examination or Fixed(), WalkFile(walks))
 
     async def main() -> None:
         async with app.run_test(size=size) as pilot:

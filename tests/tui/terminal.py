@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ class Terminal:
         self.screen = pyte.Screen(width, height)
         self._stream = pyte.Stream(self.screen)
         variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+        variables["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gpudoctor-test-")
         self.began = time.monotonic()
         command = shlex.join([sys.executable, "-m", "gpudoctor", *arguments])
         self.child = pexpect.spawn(

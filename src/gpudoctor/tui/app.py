@@ -19,10 +19,12 @@ from gpudoctor.tui.rows import OpenLog, plain
 from gpudoctor.tui.running import Run
 from gpudoctor.tui.screens.main import MainScreen
 from gpudoctor.tui.symbols import grade
+from gpudoctor.tui.walk import Walk, WalkFile, host_of, walk_file
 
 if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report
     from gpudoctor.tui.logtext import LogText
+    from gpudoctor.tui.screens.walk import WalkScreen
 
 
 class GpuDoctorApp(App[int]):
@@ -43,12 +45,15 @@ class GpuDoctorApp(App[int]):
             super().__init__()
             self.place, self.text, self.problem = place, text, problem
 
-    def __init__(self, examination: Examination) -> None:
+    def __init__(self, examination: Examination, walks: WalkFile | None = None) -> None:
         super().__init__()
         self.examination = examination
         self.report: Report | None = None
         self.failure: tuple[str, int] | None = None
         self._run: Run | None = None
+        self._walk: WalkScreen | None = None
+        self._walks = walks or walk_file()
+        self._told = False
         self._main = MainScreen()
         if self.no_color:
             self._without_colour()
@@ -99,6 +104,11 @@ class GpuDoctorApp(App[int]):
         """Show what is known."""
         if news.run is self._run:
             self.report = news.report
+            if news.final and self._walk is not None:
+                self._walk.examined(news.report)
+            elif news.final and not self._told:
+                self._told = True
+                self._tell_of_walks(news.report)
             self._main.show_report(news.report, final=news.final)
 
     def on_run_failed(self, news: Run.Failed) -> None:
@@ -142,7 +152,30 @@ class GpuDoctorApp(App[int]):
         self.push_screen(LogScreen(event.text, event.place.line, event.place.text, marks))
 
     def open_walk(self, finding: Finding) -> None:
-        """Open the walk-through."""
+        """Open the walk-through of a finding, where it was left if it was begun before."""
+        from gpudoctor.tui.screens.walk import WalkScreen
+
+        if self.report is None:
+            return
+        host = host_of(self.report)
+        rungs = [fix.title for fix in finding.fixes]
+        walk = self._walks.find(host, finding.key)
+        if walk is None or walk.rungs != rungs:
+            walk = Walk(host, finding.key, finding.title, rungs)
+        self._walk = WalkScreen(finding, self.report, walk, self._walks, self.examine)
+        self.push_screen(self._walk)
+
+    def _tell_of_walks(self, report: Report) -> None:
+        """After a restart: what became of what was being fixed."""
+        keys = {finding.key for finding in report.findings if not finding.history}
+        for walk in self._walks.unverified(host_of(report)):
+            if walk.key in keys:
+                words = f"{walk.title}: you were at a step of its walk-through. Choose it and press w to go on."
+                self.notify(plain(words), title="Not finished", severity="warning", timeout=15, markup=False)
+            else:
+                self._walks.forget(walk)
+                words = f"{walk.title} is not found any more."
+                self.notify(plain(words), title="Resolved", timeout=15, markup=False)
 
     def open_save(self, report: Report) -> None:
         """Open the dialog that saves the report."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,8 +21,7 @@ _MOVES = (
     ("PgUp PgDn", "page by page"),
     ("Home End  g G", "first and last line"),
     ("Tab", "next part of the screen"),
-    ("1 2 3 4", "the views of the main screen"),
-    ("right left", "unfold and fold"),
+    ("Enter", "open, copy or go to what the line is about"),
 )
 _MARKS = (
     ("critical", "critical: it does not work"),
@@ -56,6 +56,10 @@ class HelpScreen(ModalScreen[None]):
             yield RowList(id="help")
         yield KeyBar()
 
+    def key_words(self, action: str) -> str | None:
+        """Enter does nothing here."""
+        return "" if action == "choose" else None
+
     def on_mount(self) -> None:
         """Give the page its title."""
         self.query_one(".dialog").border_title = "Help"
@@ -65,18 +69,27 @@ class HelpScreen(ModalScreen[None]):
     def _wrap(self, event: RowList.Resized) -> None:
         event.rows.set_rows(list(self._rows(event.rows.room)))
 
+    def _bindings_below(self) -> Iterator[Binding]:
+        """Yield what the screen and the widget with the focus declare, also what does nothing at this moment."""
+        nodes = [node for node in (self._below.focused, self._below, self.app) if node is not None]
+        for node in nodes:
+            yield from (binding for binding in type(node).BINDINGS if isinstance(binding, Binding))
+
+    def _display(self, binding: Binding, key: str) -> str:
+        return self.app.get_key_display(replace(binding, key=key, key_display=None))
+
     def _rows(self, width: int) -> Iterator[Row]:
         yield from paragraph(self._words, width)
         yield row("")
         yield heading("Keys here", width)
         told: set[str] = set()
-        for active in self._below.active_bindings.values():
-            binding = active.binding
+        for binding in self._bindings_below():
             if binding.action in told or binding.system or not (binding.show or binding.tooltip):
                 continue
             told.add(binding.action)
             words = binding.tooltip or binding.description
-            yield from paragraph(words, width, indent=" " * 16, first=column(self.app.get_key_display(binding), 16))
+            keys = " ".join(self._display(binding, key) for key in binding.key.split(","))
+            yield from paragraph(words, width, indent=" " * 16, first=column(binding.key_display or keys, 16))
         yield row("")
         yield heading("Moving", width)
         for keys, words in _MOVES:

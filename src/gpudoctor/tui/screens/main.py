@@ -32,7 +32,8 @@ VIEWS = ("Findings", "Node", "Probes")
 _WIDE = 120  # columns from which list and detail stand side by side
 _HELP = (
     "The first line says what is wrong. Findings stand by rank: the causes first, what they explain folded under them."
-    " Enter opens a finding; in it, Enter on a place opens the log there, Enter on a command copies it."
+    " Enter opens a finding; in it, Enter on a place opens the log there, Enter on a command copies it. Right and"
+    " left unfold and fold. The digits change to the other views, [ and ] to the finding before and after."
 )
 
 
@@ -252,6 +253,11 @@ class MainScreen(Screen[None]):
             if finding.key == here.key:
                 return finding
         return next((entry for entry in self.report.undecided if undecided_key(entry) == here.key), None)
+
+    def reveal(self, key: str) -> None:
+        """Go to a finding."""
+        self.action_view(0)
+        self.query_one(FindingList).reveal(key)
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from textual.binding import Binding
     from textual.screen import Screen
 
-_LAST = ("help", "app.help", "quit", "app.quit", "app.close")
+_LAST = ("close", "help", "quit")
 
 
 class KeyBar(Lines):
@@ -65,10 +65,8 @@ def _shown(screen: Screen[object]) -> tuple[list[Binding], list[Binding]]:
             by_action[binding.action] = binding
             order[binding.action] = 0 if node is not screen and node is not screen.app else 1 if node is screen else 2
     ranked = sorted(by_action.values(), key=lambda binding: order[binding.action])
-    return (
-        [binding for binding in ranked if binding.action not in _LAST],
-        [binding for binding in ranked if binding.action in _LAST],
-    )
+    last = [binding for name in _LAST for binding in ranked if binding.action.rpartition(".")[2] == name]
+    return [binding for binding in ranked if binding not in last], last
 
 
 def _label(widget: Widget, binding: Binding) -> str:
