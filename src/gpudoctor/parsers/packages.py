@@ -321,9 +321,7 @@ def lsmod_grep(text: str) -> Iterator[KernelModule]:
         yield KernelModule(name=found["name"], used_by=int(found["used"]), seen_by="lsmod", at=number)
 
 
-_LIBRARY_FILE = re.compile(
-    r"(?P<path>(?:/[\w.+-]+)*/)?(?P<name>libcuda|libnvidia-ml)\.so\.(?P<version>\d{3}\.\d+(?:\.\d+)?)(?![\w.])"
-)
+_LIBRARY_FILE = re.compile(r"(?P<name>libcuda|libnvidia-ml)\.so\.(?P<version>\d{3}\.\d+(?:\.\d+)?)(?![\w.])")
 _FOREIGN = re.compile(r"/(?:docker|containers|overlay2?|snap|flatpak|enroot|rootfs|merged|compat|stubs)\b")
 
 
@@ -338,7 +336,8 @@ def library_file(text: str) -> Iterator[DriverLibrary]:
     if not found or _FOREIGN.search(line):
         raise NotThisFormat
     version = found["version"]
-    folder = found["path"] or ""
+    before = line[: found.start()]
+    folder = before.split()[-1] if before[-1:] == "/" else ""
     yield DriverLibrary(
         name=found["name"], version=version, branch=branch_of(version), path=f"{folder}{found['name']}.so.{version}"
     )
