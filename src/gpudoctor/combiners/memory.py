@@ -57,7 +57,7 @@ def judge(oom: GpuOom) -> str:
     >>> judge(GpuOom(framework="pytorch", requested=64, total=24576, free=10, allocated=900, others=22000, process=1500))
     'others'
     """
-    if oom.what in ("statistics", "session"):
+    if oom.what in ("statistics", "session", "pinned"):
         return oom.what
     room = oom.limit or oom.total
     if oom.what == "handle":
@@ -130,7 +130,7 @@ def _take_statistics(ooms: list[GpuOom]) -> None:
 
 def _join_processes(oom: GpuOom, processes: list[GpuProcess], gpus: list[Gpu]) -> None:
     """Name the other processes of nvidia-smi's list where the message itself doesn't tell."""
-    if oom.what in ("statistics", "handle", "session") or oom.holders is not None:
+    if oom.what in ("statistics", "handle", "session", "pinned") or oom.holders is not None:
         return
     known = {gpu.gpu: gpu for gpu in gpus if gpu.gpu and gpu.memory_total}
     name = oom.gpu if oom.gpu in known else next(iter(known)) if len(known) == 1 and oom.gpu is None else None

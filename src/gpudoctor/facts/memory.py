@@ -1,7 +1,5 @@
 """Facts about memory that ran out."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact
@@ -15,7 +13,8 @@ class GpuOom(Fact):
     processes; limit: the most that this process's pool may take.
 
     what: tensor (an ordinary allocation), handle (a CUDA library found no room for its handle), context (the process
-    could not even begin), pool (the framework's own pool at start), weights, session (video encoder).
+    could not even begin), pool (the framework's own pool at start), weights, session (video encoder), pinned (host memory
+    that the driver was to lock).
     """
 
     kind: ClassVar[str] = "gpu_oom"
@@ -38,7 +37,7 @@ class GpuOom(Fact):
     others_share: float | None = None  # others / total
     holders: str | None = None  # other processes, largest first
     # what the numbers say (combiners/memory.py): too_big, tight (free and cached memory together would just do),
-    # fragmentation, others, preallocation, not_memory, unknown; statistics and session as `what` says
+    # fragmentation, others, preallocation, not_memory, unknown; statistics, session and pinned as `what` says
     shortage: str | None = None
     account: str | None = None  # the numbers that are known, as a clause
 

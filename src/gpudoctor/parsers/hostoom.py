@@ -144,7 +144,7 @@ _OTHERS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("cgroup", "slurm", r"[Ee]xceeded (?:job|step) memory limit"),
         ("cgroup", "slurm", rf"[Ee]xceeded (?:virtual )?memory limit \((?P<used>{_S}) > (?P<limit>{_S})\)"),
         ("cgroup", "slurm", r"(?:srun|slurmstepd): error: .{0,120}Out Of Memory"),
-        ("cgroup", "slurm", r"\bOUT_OF_MEM\w*\+?(?:\s*\|\s*|\s+)\d+:\d+|State=OUT_OF_MEMORY|^\s*\d\S*\s.{0,120}\bOUT_OF_ME\S*\s*$"),
+        ("cgroup", "slurm", r"\bOUT_OF_ME\w*\+?(?:\s*\|\s*|\s+)\d+:\d+|State=OUT_OF_MEMORY|^\s*\d\S*\s.{0,120}\bOUT_OF_ME\S*\s*$"),
         ("cgroup", "pbs", rf"PBS: job killed: (?:v?mem|pmem|pvmem) (?P<used>{_S}) exceeded limit (?P<limit>{_S})"),
         ("cgroup", "lsf", r"TERM_MEMLIMIT"),
         ("cgroup", "condor", rf"[Jj]ob has gone over (?:cgroup )?memory limit of (?P<limit>{_S})"),

@@ -90,12 +90,19 @@ _WORDINGS = (
     _wording("llama.cpp", rf"failed to allocate CUDA(?P<device>\d+) buffer of size (?P<requested>{B})"),
     _wording("llama.cpp", r"unable to allocate CUDA(?P<device>\d+) buffer", "weights"),
     _wording("llama.cpp", r"CUDA error(?: 2)?(?: at \S+)?: out of memory.{0,80}?(?:current device: (?P<device>\d+), in function|ggml[-_]cuda)"),
+    _wording("llama.cpp", r"failed to allocate compute (?:pp |tg )?buffers"),
+    _wording("exllama", r"Insufficient VRAM"),
+    _wording("jax", rf"Failed to allocate (?P<requested>{B}) bytes for new constant"),
     _wording("ollama", r"llama runner process (?:has terminated|no longer running): .{0,80}(?:CUDA error|cudaMalloc|CUDA0).{0,40}(?:out of memory|buffer)"),
     # video
     _wording("nvenc", r"(?:OpenEncodeSessionEx|nvEncOpenEncodeSessionEx)\b.{0,80}(?:out of memory|\b10\b|OUT_OF_MEMORY)", "session"),
     _wording("nvenc", r"(?:CreateInputBuffer|CreateBitstreamBuffer|InitializeEncoder|EncodePicture)\w* failed: out of memory"),
     _wording("ffmpeg", r"(?:cu|cvdl)->cu(?:Ctx|DevicePrimary)\w+\(.{0,120}failed -> CUDA_ERROR_OUT_OF_MEMORY", "context"),
     _wording("ffmpeg", r"(?:cu|cvdl)->cu\w+\(.{0,160}failed -> CUDA_ERROR_OUT_OF_MEMORY"),
+    # host memory that the driver was to pin: not the GPU's
+    _wording("tensorflow", rf"failed to alloc (?P<requested>{B}) bytes on host: CUDA_ERROR_OUT_OF_MEMORY", "pinned"),
+    _wording("tensorflow", rf"could not allocate pinned host memory of size: (?P<requested>{S})", "pinned"),
+    _wording("cuda", r"(?:cudaMallocHost|cudaHostAlloc|cudaHostRegister|cuMemHostAlloc|cuMemAllocHost|cuMemHostRegister)\w*\b.{0,80}(?:out of memory|OUT_OF_MEMORY|cudaErrorMemoryAllocation)", "pinned"),
     # other programs
     _wording("numba", r"Call to cu\w+ results in (?:CUDA_ERROR_OUT_OF_MEMORY|UNKNOWN_CUDA_ERROR 2)"),
     _wording("pycuda", r"cu(?:MemAlloc|CtxCreate|MemHostAlloc|MemAllocPitch)\w* failed: out of memory"),
@@ -359,6 +366,11 @@ _ANCHORS = (
     "UNKNOWN_CUDA_ERROR 2",
     "CL_MEM_OBJECT_ALLOCATION_FAILURE",
     "CUBLAS failure 3",
+    "on host: CUDA_ERROR",
+    "pinned host memory",
+    "failed to allocate compute",
+    "Insufficient VRAM",
+    "bytes for new constant",
 )
 
 FORMATS = (
