@@ -123,7 +123,7 @@ def _constructor(site_packages: Path, origin: str) -> tuple[str, ...] | None:
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
     for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name in (name, name + "V2"):
+        if isinstance(node, ast.ClassDef) and node.name == name:
             for member in node.body:
                 if isinstance(member, ast.FunctionDef) and member.name == "__init__":
                     taken = member.args

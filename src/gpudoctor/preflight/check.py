@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from gpudoctor.collect.collected import Collected, collect_offline
+from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.live import run_probes
+from gpudoctor.collect.offline import collect_offline
 from gpudoctor.collect.probe import load_probes
 from gpudoctor.combiners import combine
 from gpudoctor.diagnosis import Doctor
@@ -73,7 +74,7 @@ def preflight(
             remarks += check_framework(store, environment, framework)
     surroundings = around(store, environment)
     if environment is not None:
-        installed = environment.version("tensorflow")
+        installed = environment.version(*PACKAGES["tensorflow"])
         surroundings = replace(surroundings, parts=tensorflow_parts(list(environment.folders), installed))
     for program in programs:
         remarks += check_program(program, surroundings)

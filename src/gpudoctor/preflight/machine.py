@@ -15,7 +15,11 @@ from gpudoctor.preflight.model import Remark
 from gpudoctor.preflight.script import Surroundings
 
 # framework -> packages that hold it, in the order in which they count
-PACKAGES = {"tensorflow": ("tensorflow", "tf-nightly"), "pytorch": ("torch",), "jax": ("jax", "jaxlib")}
+PACKAGES = {
+    "tensorflow": ("tensorflow", "tf-nightly", "tensorflow-cpu"),
+    "pytorch": ("torch",),
+    "jax": ("jax", "jaxlib"),
+}
 _CORES = 4  # per GPU, for reading and decoding data
 _INSTALL = {
     "tensorflow": "pip install 'tensorflow[and-cuda]'",
