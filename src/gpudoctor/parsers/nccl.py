@@ -34,7 +34,8 @@ _ERAS = (
     ("up to 2.15", re.compile(r"NET/Plugin : No plugin found \(libnccl-net\.so\)")),
     ("2.16 to 2.18", re.compile(r"NET/Plugin : (?:Plugin load \(libnccl-net\.so\) returned|No plugin found, using)")),
     ("2.19 to 2.20", re.compile(r"NET/Plugin : dlerror=")),
-    ("2.21 or newer", re.compile(r"NET/Plugin: Could not find: ")),
+    ("2.21", re.compile(r"NET/Plugin: (?:No plugin found|Plugin load returned)")),
+    ("2.22 or newer", re.compile(r"NET/Plugin: Could not find: ")),
 )
 
 
@@ -136,7 +137,7 @@ def plugin_wording(text: str) -> Iterator[Fact]:
     """The message about the optional plugin: harmless by itself, but its wording tells the release.
 
     >>> next(plugin_wording("n2:9:9 [0] NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal")).era
-    '2.21 or newer'
+    '2.22 or newer'
     """
     line = _line(text)
     era = next((name for name, pattern in _ERAS if pattern.search(line)), None)
@@ -306,7 +307,14 @@ FORMATS = (
     ),
     _single(
         "NCCL plugin",
-        ("NET/Plugin : No plugin", "NET/Plugin : Plugin load", "NET/Plugin : dlerror", "NET/Plugin: Could not find"),
+        (
+            "NET/Plugin : No plugin",
+            "NET/Plugin : Plugin load",
+            "NET/Plugin : dlerror",
+            "NET/Plugin: No plugin",
+            "NET/Plugin: Plugin load",
+            "NET/Plugin: Could not find",
+        ),
         plugin_wording,
     ),
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection),

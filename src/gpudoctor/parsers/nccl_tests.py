@@ -22,14 +22,14 @@ _HEADING = re.compile(
     r"nThread\s+(?P<threads>\d+)\s+nGpus\s+(?P<gpus>\d+)\s+minBytes\s+(?P<low>\d+)\s+maxBytes\s+(?P<high>\d+)"
 )
 _DEVICE = re.compile(
-    r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+(?P<pid>\d+)\s+)?on\s+(?P<host>\S+)\s+device\s+(?P<device>\d+)"
+    r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+(?P<pid>\d+)\s+)?(?:on\s+(?P<host>\S+)|uses)\s+device\s+(?P<device>\d+)"
     r"\s+\[(?P<bus>[0-9a-fA-Fx:.]+)\]\s*(?P<name>[^\r\n]*)"
 )
 _ROW = re.compile(
     r"(?:^|[\s|>:\]])(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>u?int\d+|u?char|float|double|half|bfloat16|f8e\w+|fp8\w*)"
     r"(?:\s+(?P<op>sum|prod|max|min|avg|mulsum|none|all))?(?:\s+(?P<root>-?\d+)(?=\s))?(?P<numbers>(?:\s+[-+\w./]+){3,14})\s*$"
 )
-_TITLES = re.compile(r"#\s+size\s+count\b.*\balgbw\b")
+_TITLES = re.compile(r"#\s+(?:size\s+count|bytes\s+N)\b.*\balgbw\b")
 _BOUNDS = re.compile(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(?P<number>[\d.]+)")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
@@ -294,6 +294,7 @@ FORMATS = (
             "#   Rank ",
             "#  Rank ",
             "algbw   busbw",
+            "algbw  busbw",
             "float     sum",
             "half     sum",
             "bfloat16     sum",
