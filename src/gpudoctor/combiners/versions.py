@@ -114,15 +114,21 @@ def _runs(build_cuda: str, driver: str, driver_cuda: str | None) -> bool | None:
     return None if floor is None or not driver else _numbers(driver) >= _numbers(floor)
 
 
+def _without_cuda(store: FactStore) -> set[str]:
+    """Frameworks that are CPU builds here, whatever the tables say of their release."""
+    return {str(fact.value("name")) for fact in store.of("framework_build") if fact.value("cpu_only")}
+
+
 def driver_conflicts(store: FactStore) -> Iterable[VersionConflict]:
     """Frameworks whose CUDA is too new for the driver."""
     known = list(_drivers(store))
     if not known:
         return
     driver, offered, seen = known[0]
+    without_cuda = _without_cuda(store)
     for build in store.of("framework_build"):
         cuda = build.value("cuda")
-        if not isinstance(build, FrameworkBuild) or not isinstance(cuda, str) or build.cpu_only:
+        if not isinstance(build, FrameworkBuild) or not isinstance(cuda, str) or build.name in without_cuda:
             continue
         if _runs(cuda, driver, offered) is not False:
             continue
@@ -161,7 +167,7 @@ def arch_supports(store: FactStore) -> Iterable[ArchSupport]:
     """Each GPU's compute capability against the architectures that the installed build holds."""
     packages = _packages(store)
     for package in packages:
-        if package.name not in ("torch", "jaxlib") or (package.local or "").startswith("cpu"):
+        if package.name not in ("torch", "jaxlib") or _FRAMEWORKS[package.name] in _without_cuda(store):
             continue
         build = _build(package, packages)
         if build is None or not build.architectures:
