@@ -10,7 +10,8 @@ from functools import cached_property
 from pathlib import Path
 
 from gpudoctor import __version__
-from gpudoctor.collect.collected import Collected, collect_offline
+from gpudoctor.collect.collected import Collected
+from gpudoctor.collect.offline import collect_parts
 from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.combiners import combine
 from gpudoctor.declared import declarations
@@ -21,6 +22,7 @@ from gpudoctor.engine.load import load_rules
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
 from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
+from gpudoctor.findings.nodes import joined
 from gpudoctor.findings.resolve import resolve
 from gpudoctor.node import describe_node, sees_gpu_evidence
 from gpudoctor.parsers.formats import FORMATS
@@ -53,9 +55,15 @@ class Doctor:
         return Scanner(FORMATS, self.rules.patterns)
 
     def diagnose(self, source: Source) -> Report:
-        """Read an offline source and judge it."""
-        collected = collect_offline(source, self.scanner)
-        return self.judge(collected, source.notes)
+        """Read an offline source and judge it; where it holds several nodes, each of them and what they share."""
+        parts = collect_parts(source, self.scanner)
+        if len(parts) == 1:
+            return self.judge(parts[0].collected, source.notes)
+        reports = []
+        for part in parts:
+            notes = replace(source.notes, kind=part.kind, problems=[], path=part.name or source.notes.path)
+            reports.append((part.name, self.judge(part.collected, notes)))
+        return joined(reports, _source_info(source.notes, Collected(), []))
 
     def judge(self, collected: Collected, notes: SourceNotes) -> Report:
         """Infer and resolve: from what was collected to the report."""
@@ -91,7 +99,7 @@ def judge_status(findings: list[Finding], store: FactStore, collected: Collected
         return "warning"
     if findings or sees_gpu_evidence(store):
         return "ok"
-    return "ok" if collected.read and notes.kind != "live" else "unknown"
+    return "ok" if collected.read and notes.kind not in ("live", "snapshot") else "unknown"
 
 
 def summarise(status: Status, findings: list[Finding], store: FactStore, notes: SourceNotes) -> str:
@@ -100,7 +108,7 @@ def summarise(status: Status, findings: list[Finding], store: FactStore, notes: 
     if causes:
         more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
         return f"{causes[0].title}{more}"
-    if status == "unknown" and notes.kind == "live":
+    if status == "unknown" and notes.kind in ("live", "snapshot"):
         return "No NVIDIA device, driver or library on this machine: nothing to examine (for a bundle or log: gpudoctor diagnose FILE)"
     if status == "unknown":
         return "Too little could be read to judge this machine"
@@ -135,5 +143,6 @@ def _source_info(notes: SourceNotes, collected: Collected, failures: list[str]) 
         collected_at=when,
         complete=notes.complete,
         read=collected.read,
+        skipped=collected.skipped,
         problems=[*notes.problems, *collected.problems, *failures],
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from gpudoctor.collect.collected import Collected
-from gpudoctor.collect.live import Progress, run_probes
+from gpudoctor.collect.live import Keep, Progress, run_probes
 from gpudoctor.collect.probe import Probe, load_probes
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.store import FactStore
@@ -29,32 +29,48 @@ def examine(
     timeout: float = 20.0,
     profile: Profile = "standard",
     progress: Progress = lambda name, result: None,
-    on_report: Callable[[Report], None] = lambda report: None,
+    on_report: Callable[[Report], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    keep: Keep = lambda probe, seconds, parts: None,
+    collected: Collected | None = None,
 ) -> Report:
     """Examine a live host within `timeout` seconds.
 
-    on_report gets what is known after each round; `stop` is asked between rounds, and where it says so, what is known so
-    far is the answer.
+    collected: what was read elsewhere of this machine; what is read now is added to it. keep gets every probe's answers.
+
+    on_report gets what is known after each round, and while probes keep everybody waiting; `stop` is asked all the time,
+    and where it says so, what is known so far is the answer.
     """
     end = time.monotonic() + max(1.0, timeout - _RESERVE)
     probes = load_probes()
-    collected = Collected()
+    collected = Collected() if collected is None else collected
     notes = SourceNotes("live", str(host.root), collected_at=time.time())
     wanted = [probe for probe in probes if probe.cost in _COSTS[profile]]
     first = [probe for probe in wanted if probe.name in _FIRST]
-    run_probes(host, first, doctor.scanner, collected, end, progress)
+    judged = 0
+
+    def meanwhile() -> bool:
+        nonlocal judged
+        if on_report is not None and len(collected.probes) > judged:
+            judged = len(collected.probes)
+            on_report(doctor.judge(collected, notes))
+        return not stop()
+
+    run_probes(host, first, doctor.scanner, collected, end, progress, keep)
     done = {probe.name for probe in first}
     if not nvidia_present(collected, host):
         return doctor.judge(collected, notes)
-    on_report(doctor.judge(collected, notes))
+    if on_report is not None:
+        on_report(doctor.judge(collected, notes))
+    judged = len(collected.probes)
     rounds = [[probe for probe in wanted if probe.name not in done]]
     while rounds and not stop():
         chosen = rounds.pop()
-        run_probes(host, chosen, doctor.scanner, collected, end, progress)
+        run_probes(host, chosen, doctor.scanner, collected, end, progress, keep, meanwhile)
         done |= {probe.name for probe in chosen}
         report = doctor.judge(collected, notes)
-        on_report(report)
+        if on_report is not None:
+            on_report(report)
         deciding = [] if profile == "quick" else deciding_probes(report, probes, done)
         if deciding and time.monotonic() < end:
             rounds.append(deciding)

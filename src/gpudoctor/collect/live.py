@@ -7,23 +7,26 @@ hands (`driver: true`) is read by a child, because a thread that hangs in the ke
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gpudoctor.collect.booking import Answered, book, is_root
 from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.probe import Probe
-from gpudoctor.facts.base import Probed, ProbeFailed, Where
 from gpudoctor.findings.model import ProbeResult
 from gpudoctor.parsers.scan import Scanner
 from gpudoctor.sources.base import Document
 from gpudoctor.sources.live import Answer, LiveHost, run_command
 
 Progress = Callable[[str, ProbeResult | None], None]  # name, and the result once there is one
+Parts = Sequence[tuple[str, Answer]]  # name of the text, answer
+Keep = Callable[[Probe, float, Parts], None]
 PARALLEL = 6
+_NO_ANSWER = "no answer by the overall deadline"
+_PATIENCE = 0.25  # seconds without an answer after which the caller is asked whether to go on
 _RETRIES = 2  # times that the NVML child is started anew behind a call that hung
 
 
@@ -34,8 +37,13 @@ def run_probes(
     collected: Collected,
     end: float,
     progress: Progress = lambda name, result: None,
+    keep: Keep = lambda probe, seconds, parts: None,
+    meanwhile: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Run probes until all have answered or the clock (time.monotonic) reaches `end`; add what came to `collected`."""
+    """Run probes until all have answered or the clock (time.monotonic) reaches `end`; add what came to `collected`.
+
+    keep gets the answers as they came. meanwhile is asked again and again while nothing comes; False ends the waiting.
+    """
     waiting: queue.SimpleQueue[Probe] = queue.SimpleQueue()
     answers: queue.SimpleQueue[tuple[Probe, float, list[tuple[str, Answer]]]] = queue.SimpleQueue()
     for probe in probes:
@@ -62,20 +70,26 @@ def run_probes(
     for _ in range(min(PARALLEL, len(probes))):
         threading.Thread(target=work, daemon=True).start()
     pending = {probe.name: probe for probe in probes}
+    unanswered = Answer("timeout", reason=_NO_ANSWER)
     while pending:
         left = end - time.monotonic() + 0.5
         try:
-            probe, seconds, parts = answers.get(timeout=max(0.01, left))
+            probe, seconds, parts = answers.get(timeout=max(0.01, min(left, _PATIENCE)))
         except queue.Empty:
-            break
+            if left <= _PATIENCE:
+                break
+            if not meanwhile():
+                unanswered = Answer("skipped", reason="stopped before it answered")
+                break
+            continue
         del pending[probe.name]
+        keep(probe, seconds, parts)
         result = _take(probe, seconds, parts, scanner, collected)
         progress(probe.name, result)
     for probe in pending.values():
-        result = ProbeResult(name=probe.name, status="timeout", reason="no answer by the overall deadline")
-        collected.probes.append(result)
-        collected.facts.append(ProbeFailed(probe=probe.name, status="timeout", reason=result.reason))
-        progress(probe.name, result)
+        keep(probe, 0.0, [(probe.name, unanswered)])
+        late = Answered(probe.name, unanswered.status, unanswered.reason)
+        progress(probe.name, book(probe.name, [], [], 0.0, [late], collected, root=is_root()))
 
 
 def _ask(host: LiveHost, probe: Probe, deadline: float) -> list[tuple[str, Answer]]:
@@ -128,43 +142,19 @@ def hanging_call(output: bytes) -> str | None:
     return last.removeprefix("begin ").strip() or None if last.startswith("begin ") else None
 
 
-def _take(
-    probe: Probe, seconds: float, parts: Iterable[tuple[str, Answer]], scanner: Scanner, collected: Collected
-) -> ProbeResult:
+def _take(probe: Probe, seconds: float, parts: Parts, scanner: Scanner, collected: Collected) -> ProbeResult:
     """Scan what a probe gave and book its result."""
-    statuses: list[Answer] = []
     for name, answer in parts:
-        statuses.append(answer)
         if answer.output:
             output = answer.output
             document = Document(name, lambda output=output: (output,), probe=probe.name)  # type: ignore[misc]
             with contextlib.suppress(MemoryError):
                 collected.add(document, scanner.scan(name, (output,)))
-        if answer.status in ("timeout", "failed", "denied"):
-            command = " ".join(probe.live.command) or None
-            reason = _reason(answer)
-            shown = _first_line(answer.output) or reason
-            collected.facts.append(
-                ProbeFailed(
-                    probe=probe.name,
-                    status=answer.status,
-                    reason=reason,
-                    command=command,
-                    where=Where(source=name or probe.name, text=shown),
-                )
-            )
-    worst = max(statuses, key=lambda answer: _WORST.index(answer.status))
-    if worst.status in ("ok", "absent"):
-        collected.facts += [Probed(what=kind) for kind in probe.answers]
-    reason = _reason(worst)
-    if worst.status == "denied" and os.geteuid() != 0:
-        reason += "; root would add it"
-    result = ProbeResult(name=probe.name, status=worst.status, seconds=round(seconds, 3), reason=reason)
-    collected.probes.append(result)
-    return result
+    booked = [Answered(name, answer.status, why(answer), first_line(answer.output)) for name, answer in parts]
+    return book(probe.name, probe.live.command, probe.answers, seconds, booked, collected, root=is_root())
 
 
-def _reason(answer: Answer) -> str:
+def why(answer: Answer) -> str:
     """Say why there is no answer; of the NVML child also which call hangs, and on which GPU."""
     hung = hanging_call(answer.output) if answer.status == "timeout" else None
     if hung is None:
@@ -173,8 +163,6 @@ def _reason(answer: Answer) -> str:
     return f"{function}{f' on GPU {gpu}' if gpu else ''}: {answer.reason}"
 
 
-_WORST = ("absent", "ok", "skipped", "denied", "failed", "timeout")
-
-
-def _first_line(output: bytes) -> str:
+def first_line(output: bytes) -> str:
+    """Return the line that says what a program's trouble is."""
     return output[:300].decode("utf-8", "replace").partition("\n")[0].strip()

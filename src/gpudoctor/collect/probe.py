@@ -55,7 +55,10 @@ class Probe(BaseModel):
     max_bytes: Annotated[int, Field(gt=0, le=256 * 2**20)] = 4 * 2**20
     needs: Literal["root", ""] = ""
     driver: bool = False
-    bundles: dict[str, str] = Field(default={}, description="kind of bundle -> where the same evidence lies in it")
+    bundles: dict[str, list[str]] = Field(
+        default={},
+        description="kind of bundle -> where the same evidence lies in it: patterns of paths or section headings",
+    )
     ask: str = Field(default="", description="what to ask a person for, offline")
 
     @cached_property

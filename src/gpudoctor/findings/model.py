@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from gpudoctor.facts.base import Where
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["certain", "likely", "possible"]
@@ -92,6 +92,7 @@ class SourceInfo(BaseModel):
     collected_at: str | None = None
     complete: bool = True
     read: list[str] = Field(default=[], description="parts that were recognised, as `part: format`")
+    skipped: list[str] = Field(default=[], description="parts that were passed over because they hold no evidence")
     problems: list[str] = Field(default=[], description="parts that could not be read, and why")
 
 
@@ -116,3 +117,6 @@ class Report(BaseModel):
     findings: list[Finding]
     undecided: list[Undecided]
     probes: list[ProbeResult]
+    nodes: list["Report"] = Field(
+        default=[], description="where the source holds several nodes: one report each; the outer findings name theirs"
+    )

@@ -11,6 +11,7 @@ WIDTH = 100
 _MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
 _SHOWN_EVIDENCE = 4
 _SHOWN_UNDECIDED = 5
+_BUNDLES = ("nvidia-bug-report", "sosreport", "supportconfig")
 
 
 def render_text(report: Report) -> str:
@@ -95,6 +96,13 @@ def _footer(report: Report) -> Iterator[str]:
         for problem in report.source.problems[:10]:
             yield from _wrapped(f"- {problem}", "  ", "    ")
         yield ""
+    unknown = [
+        probe for probe in report.probes if probe.status in ("skipped", "absent") and report.source.kind in _BUNDLES
+    ]
+    if unknown:
+        yield from _wrapped(f"Not in this bundle: {', '.join(probe.name for probe in unknown)}.", "", "  ")
+    for node in report.nodes:
+        yield from _wrapped(f"- {node.source.path}: {node.status}: {node.summary}.", "  ", "    ")
     info = report.gpudoctor
     yield f"Source: {report.source.kind} {report.source.path}" + ("" if report.source.complete else " (incomplete)")
     yield f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine"

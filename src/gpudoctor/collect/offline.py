@@ -1,0 +1,146 @@
+"""Reads everything that an offline source holds, and sorts it by node where it holds several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from gpudoctor.collect.account import account
+from gpudoctor.collect.booking import Answered, book
+from gpudoctor.collect.collected import Collected
+from gpudoctor.collect.live import first_line
+from gpudoctor.collect.probe import load_probes
+from gpudoctor.facts.base import LogLine
+from gpudoctor.parsers.scan import Scanner
+from gpudoctor.sources.base import Document, Source, SourceNotes
+from gpudoctor.sources.snapshot import Manifest
+
+_HEADING = " § "
+
+
+@dataclass
+class Part:
+    """What belongs to one node: its bundles, and the loose files beside them. `name` is its host, or "" where unknown."""
+
+    name: str
+    kind: str
+    collected: Collected = field(default_factory=Collected)
+
+
+def collect_offline(source: Source, scanner: Scanner) -> Collected:
+    """Read everything as one node."""
+    whole = Collected()
+    for part in collect_parts(source, scanner, apart=False):
+        whole.join(part.collected)
+    return whole
+
+
+def collect_parts(source: Source, scanner: Scanner, *, apart: bool = True) -> list[Part]:
+    """Read everything; one part per node that has a bundle of its own, then one for what belongs to none of them."""
+    notes = source.notes
+    bundles: dict[str, Collected] = {}
+    loose: dict[str, Collected] = {}  # by folder
+    places: dict[str, list[str]] = {}
+    firsts: dict[str, str] = {}  # file of a snapshot -> its first line
+    read: list[tuple[str, Collected]] = []
+    for document in source.documents():
+        read.append((document.name, _scanned(document, scanner, notes, firsts)))
+    for name, collected in read:  # now all roots are known
+        root = _bundle_of(name, notes)
+        if root is None:
+            loose.setdefault(name.partition(_HEADING)[0].rpartition("/")[0], Collected()).join(collected)
+        else:
+            bundles.setdefault(root, Collected()).join(collected)
+            places.setdefault(root, []).append(_place(name, root))
+    for root, collected in bundles.items():
+        if root in notes.snapshots:
+            _replay(root, notes.snapshots[root], firsts, collected)
+        else:
+            collected.probes += account(notes.roots[root], places[root], load_probes())
+    return _by_node(bundles, loose, notes, apart)
+
+
+def _scanned(document: Document, scanner: Scanner, notes: SourceNotes, firsts: dict[str, str]) -> Collected:
+    collected = Collected()
+    if document.skipped is not None:
+        collected.skipped.append(f"{document.name}: {document.skipped}")
+    elif _from_probe(document.name, notes):
+        output = b"".join(document.chunks())
+        firsts[document.name] = first_line(output)
+        collected.add(document, scanner.scan(document.name, (output,)))
+    else:
+        scanned = scanner.scan(document.name, document.chunks(), document.first_line, document.boot)
+        collected.add(document, scanned)
+    return collected
+
+
+def _from_probe(name: str, notes: SourceNotes) -> bool:
+    """Tell whether a probe of a snapshot gave this file; extra logs in a snapshot are ordinary files."""
+    return any(
+        name.startswith(folder) and name[len(folder) :] in manifest.files and not name.startswith(f"{folder}with/")
+        for folder, manifest in notes.snapshots.items()
+    )
+
+
+def _replay(root: str, manifest: Manifest, firsts: dict[str, str], collected: Collected) -> None:
+    """Book the probes as they were booked on the machine."""
+    for asked in manifest.probes:
+        parts = [
+            Answered(
+                f"{root}{part.file}" if part.file else part.name,
+                part.status,
+                part.reason,
+                firsts.get(f"{root}{part.file}", ""),
+            )
+            for part in asked.parts
+        ]
+        if parts:
+            book(asked.name, asked.command, asked.answers, asked.seconds, parts, collected, root=manifest.root)
+
+
+def _bundle_of(name: str, notes: SourceNotes) -> str | None:
+    """Return the root of the bundle that a document is part of."""
+    path = name.partition(_HEADING)[0]
+    best = None
+    for root in notes.roots:
+        inside = path.startswith(root) if root.endswith("/") or not root else path == root
+        if inside and (best is None or len(root) > len(best)):
+            best = root
+    return best
+
+
+def _place(name: str, root: str) -> str:
+    path, _, heading = name.partition(_HEADING)
+    return heading or path[len(root) :]
+
+
+def _by_node(bundles: dict[str, Collected], loose: dict[str, Collected], notes: SourceNotes, apart: bool) -> list[Part]:
+    """Join what belongs to one node. Where only one is known by name, everything is about it."""
+    hosts = {root: _host(collected) for root, collected in bundles.items()}
+    several = apart and len({host for host in hosts.values() if host}) > 1
+    parts: dict[str, Part] = {}
+    for root, collected in bundles.items():
+        host, kind = (hosts[root], notes.roots[root]) if several else ("", notes.kind)
+        parts.setdefault(host, Part(host, kind)).collected.join(collected)
+    for folder, collected in loose.items():
+        host = _beside(folder, hosts) if several else ""
+        parts.setdefault(host, Part(host, notes.kind)).collected.join(collected)
+    return sorted(parts.values(), key=lambda part: (not part.name, part.name)) or [Part("", notes.kind)]
+
+
+def _beside(folder: str, hosts: dict[str, str]) -> str:
+    """Return the node whose bundles alone lie below the nearest folder that holds any; "" where there are several."""
+    while True:
+        inside = {host for root, host in hosts.items() if not folder or root.startswith(f"{folder}/")}
+        if inside:
+            return inside.pop() if len(inside) == 1 else ""
+        folder = folder.rpartition("/")[0]
+
+
+def _host(collected: Collected) -> str:
+    """Return the name of the machine that a bundle is about, as it calls itself."""
+    for fact in collected.facts:
+        if fact.kind == "kernel" and fact.node:
+            return fact.node
+    seen = Counter(fact.node for fact in collected.facts if isinstance(fact, LogLine) and fact.node)
+    return str(seen.most_common(1)[0][0]) if seen else ""
