@@ -252,6 +252,29 @@ def test_this_interpreter_is_asked_without_importing() -> None:
     assert read_environment("/no/such/python").problem == "no such program"
 
 
+SMI = (
+    (GUIDE / "node" / "nvidia-smi.txt")
+    .read_text()
+    .replace("450.191.01", "550.54.15 ")
+    .replace("CUDA Version: 11.0", "CUDA Version: 12.4")
+)
+
+
+def test_evidence_of_another_node(tmp_path: Path) -> None:
+    (tmp_path / "smi.txt").write_text(SMI)
+    assert preflight(sources=[str(tmp_path)]).verdict == "unknown", "no packages are shown"
+    (tmp_path / "pip.txt").write_text(
+        "Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.4.1+cpu\n"
+    )
+    assert "without CUDA" in preflight(sources=[str(tmp_path)]).of("no")[0].text
+    (tmp_path / "pip.txt").write_text(
+        "Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.4.1+cu121\n"
+    )
+    result = preflight(sources=[str(tmp_path)])
+    assert result.verdict == "yes", render_text(result)
+    assert "not installed" in preflight(sources=[str(tmp_path)], framework="jax").of("no")[0].text
+
+
 def test_trial() -> None:
     told = "\n".join(json.dumps([step, "NVIDIA L4" if step == "device" else ""]) for step in STEPS)
     remarks = list(judge_trial("pytorch", told, "", hung=False, deadline=9))

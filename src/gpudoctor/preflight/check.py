@@ -71,7 +71,9 @@ def preflight(
         remarks += check_machine(store, report, date.today())
         if not sources and commands is None and root == "/":
             environment = read_environment(interpreter or sys.executable)
-            remarks += check_framework(store, environment, framework)
+        else:
+            environment = _shown(store)
+        remarks += check_framework(store, environment, framework)
     surroundings = around(store, environment)
     if environment is not None:
         installed = environment.version(*PACKAGES["tensorflow"])
@@ -129,6 +131,17 @@ def _framework_of(programs: Sequence[Program]) -> str | None:
 
 def _installed(environment: Environment | None) -> list[str]:
     return [name for name, packages in PACKAGES.items() if environment and environment.version(*packages)]
+
+
+def _shown(store: FactStore) -> Environment:
+    """Return the packages that the evidence of another node shows (pip list, conda list, metadata)."""
+    packages: dict[str, str] = {}
+    for fact in store.of("python_package"):
+        local = fact.value("local")
+        version = f"{fact.value('version')}{f'+{local}' if local else ''}"
+        packages.setdefault(str(fact.value("name")).lower().replace("_", "-"), version)
+    python = next((str(fact.value("version")) for fact in store.of("python")), None)
+    return Environment("the evidence", python, packages)
 
 
 def _installs(program: Program) -> list[tuple[str, str, str | None, int]]:

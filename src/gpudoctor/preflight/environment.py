@@ -29,6 +29,9 @@ class Environment:
     folders: tuple[Path, ...] = ()
     problem: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.interpreter} (Python {self.python})" if self.python else self.interpreter
+
     def version(self, *names: str) -> str | None:
         """Return the version of the first of these packages that is installed."""
         return next((self.packages[name] for name in names if name in self.packages), None)

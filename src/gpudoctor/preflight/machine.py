@@ -133,6 +133,14 @@ def check_framework(store: FactStore, environment: Environment, framework: str |
             "unknown", "framework", f"{environment.interpreter} can't be asked for its packages: {environment.problem}."
         )
         return
+    if not environment.packages:
+        yield Remark(
+            "unknown",
+            "framework",
+            f"{environment.interpreter} does not show which packages are installed.",
+            fixes=("pip list > pip-list.txt   # in the environment that will train",),
+        )
+        return
     wanted = (
         [framework] if framework else [name for name, packages in PACKAGES.items() if environment.version(*packages)]
     )
@@ -140,7 +148,7 @@ def check_framework(store: FactStore, environment: Environment, framework: str |
         yield Remark(
             "unknown",
             "framework",
-            f"{environment.interpreter} (Python {environment.python}) has neither TensorFlow nor PyTorch nor JAX.",
+            f"{environment} has neither TensorFlow nor PyTorch nor JAX.",
             fixes=("gpudoctor preflight --python /path/to/env/bin/python",),
         )
     if framework != "tensorflow" and "tensorflow-gpu" in environment.packages:
@@ -155,11 +163,11 @@ def _one_framework(store: FactStore, environment: Environment, name: str) -> Ite
         yield Remark(
             "no",
             "framework",
-            f"{name} is not installed for {environment.interpreter} (Python {environment.python}).",
+            f"{name} is not installed for {environment}.",
             fixes=(_INSTALL[name],),
         )
         return
-    text = f"{name} {version} on Python {environment.python}"
+    text = f"{name} {version}{f' on Python {environment.python}' if environment.python else ''}"
     if name == "pytorch" and version.endswith("+cpu"):
         yield Remark(
             "no", "framework", f"{text} is a build without CUDA.", fixes=("pip install --force-reinstall torch",)
