@@ -26,7 +26,7 @@ def test_first_screen(size):
         assert "node-a" in lines[1]
         assert "1 Findings 5" in lines[2]
         assert "2 Node 2 GPU" in lines[2]
-        assert "3 Probes 2, 1 failed" in lines[2]
+        assert "3 Timeline 1   4 Probes 2, 1 failed" in lines[2]
         assert here(app) == "bus"
         assert "The driver lost contact with the GPU at 0000:3b:00.0" in screen_text(app)
         assert "? Help" in lines[-1]
@@ -140,7 +140,7 @@ def test_enter_and_copy_in_the_detail(size):
         await press(pilot, "enter")
         assert here(app) == "missing"
         await press(pilot, "escape", "y")
-        assert app.clipboard.startswith("A GPU is missing (driver.gpu-missing)\n")
+        assert app.clipboard.startswith("## A GPU is missing\n")
 
     drive(script, size=size)
 
@@ -161,6 +161,11 @@ def test_views(size):
         await press(pilot, "enter")
         assert len(app.focused.rows) == before
         await press(pilot, "3")
+        assert app.focused.id == "timeline"
+        assert "2023-11-14 22:13:20" in screen_text(app)
+        assert "GPU fell off the bus (3 times)" in screen_text(app)
+        assert "At an unknown time" in screen_text(app)
+        await press(pilot, "4")
         assert "nvidia_smi" in screen_text(app)
         assert "no answer in 10 s" in screen_text(app)
         await press(pilot, "1")
@@ -300,5 +305,53 @@ def test_no_colour_sends_no_colour(monkeypatch):
 
         assert app.no_color
         assert not any(isinstance(each, Monochrome) for each in app._filters)
+
+    drive(script)
+
+
+@both
+def test_save(size, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    async def script(app, pilot):
+        await press(pilot, "s")
+        assert app.focused.value.startswith("gpudoctor-node-a-")
+        assert app.focused.value.endswith(".txt")
+        app.focused.value = "out.pdf"
+        await press(pilot, "enter")
+        assert "No form has the ending .pdf" in screen_text(app)
+        app.focused.value = "nowhere/out.txt"
+        await press(pilot, "enter")
+        assert "No such file or directory" in screen_text(app)
+        app.focused.value = "out.txt"
+        await press(pilot, "enter")
+        assert app.screen is app.main
+        assert (tmp_path / "out.txt").read_text() == "GPU fell off the bus"
+        assert (tmp_path / "out.txt").stat().st_mode & 0o777 == 0o600
+        (tmp_path / "out.txt").write_text("older")
+        await press(pilot, "s")
+        app.focused.value = "out.txt"
+        await press(pilot, "enter")
+        assert (tmp_path / "out.txt").read_text() == "older"
+        assert "Enter again overwrites it." in screen_text(app)
+        await press(pilot, "enter")
+        assert (tmp_path / "out.txt").read_text() == "GPU fell off the bus"
+        await press(pilot, "s", "escape")
+        assert app.screen is app.main
+
+    drive(script, size=size)
+
+
+def test_palette_offers_views_and_findings():
+    async def script(app, pilot):
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        for title in ("Node", "Timeline", "Walk-through", "Save report", "Go to: GPU is slowed by heat", "Quit"):
+            assert title in titles
+        await press(pilot, "ctrl+p")
+        await press(pilot, *"slowed")
+        await pilot.pause(0.5)
+        await press(pilot, "enter")
+        await pilot.pause(0.3)
+        assert here(app) == "hot"
 
     drive(script)

@@ -13,6 +13,7 @@ from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
 from gpudoctor.tui.widgets.findings import UNDECIDED, finding_rows
 from gpudoctor.tui.widgets.node import node_line, node_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
+from gpudoctor.tui.widgets.timeline import timeline_rows
 
 
 def keys(filter: str = "", unfolded: set[str] | None = None, findings=None) -> list[str]:
@@ -71,6 +72,7 @@ def test_no_row_is_wider_than_its_room(width):
         [row for finding in given.findings for row in detail_rows(finding, given, width)],
         list(node_rows(given, width, {"gpu:0000:af:00.0"})),
         list(undecided_rows(given.undecided[0], width)),
+        list(timeline_rows(given, width)),
     ]
     for rows in pages:
         assert rows
@@ -157,3 +159,25 @@ def test_wide_characters_count_twice():
     assert chop("显卡掉线了", 4) == ["显卡", "掉线", "了"]
     assert wrap("显卡 掉线", 4) == ["显卡", "掉线"]
     assert plain("a\tb\r\n\x9bc") == "a    b c"
+
+
+def test_timeline_in_order_of_time_with_bars():
+    early = scene.finding("a.b", "Early", key="early", first_seen=1_700_000_000.0)
+    late = scene.finding("a.c", "Late", key="late", first_seen=1_700_003_600.0, last_seen=1_700_007_200.0, count=7)
+    vague = scene.finding("a.d", "Vague", key="vague", first_seen=5_000.0)
+    rows = list(timeline_rows(report([late, vague, early, scene.HOT]), 150))
+    shown = texts(rows)
+    dated = [row.key for row in rows if row.key]
+    assert dated == ["time:early", "time:late", "time:vague", "time:hot"]
+    assert "2023-11-14 22:13:20" in shown[1]
+    assert "Late (7 times)" in shown[2]
+    assert "23:13:20" in shown[2]
+    assert "2023-11-14" not in shown[2]
+    assert shown[1].endswith("·" * 20)
+    assert shown[2].endswith("█" * 20)
+    assert rows[1].action == OpenLog("dmesg.txt", 3, scene.XID_LINE)
+    assert "01-01 01:23:20" in "\n".join(shown)
+
+
+def test_timeline_without_any_time():
+    assert texts(timeline_rows(report([scene.HOT]), 76)) == ["Of no finding the time is known."]

@@ -83,9 +83,14 @@ class _Diagnosing:
 
     def forms(self) -> dict[str, Callable[[Report], str]]:
         """Return the forms in which a report can be saved."""
+        from gpudoctor.report.markdown import render_markdown
         from gpudoctor.report.text import render_text
 
-        return {"txt": render_text, "json": lambda report: report.model_dump_json(indent=1) + "\n"}
+        return {
+            "md": render_markdown,
+            "txt": render_text,
+            "json": lambda report: report.model_dump_json(indent=1) + "\n",
+        }
 
 
 class LiveExamination(_Diagnosing):

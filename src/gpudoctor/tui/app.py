@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding
 from textual.message import Message
 from textual.screen import Screen
@@ -179,6 +181,28 @@ class GpuDoctorApp(App[int]):
 
     def open_save(self, report: Report) -> None:
         """Open the dialog that saves the report."""
+        from gpudoctor.tui.screens.save import SaveScreen
+
+        host = "".join(
+            letter if letter.isalnum() or letter in "-." else "-" for letter in str(report.node.get("host") or "")
+        )
+        name = (
+            f"gpudoctor-{host}-{time.strftime('%Y%m%d-%H%M')}" if host else f"gpudoctor-{time.strftime('%Y%m%d-%H%M')}"
+        )
+
+        def saved(path: str | None) -> None:
+            if path:
+                self.notify(plain(path), title="Saved", markup=False)
+
+        self.push_screen(SaveScreen(report, name, self.examination.forms()), saved)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Offer in the palette what the keys do, and every finding by its title."""
+        if screen is self._main:
+            yield from self._main.commands()
+        yield SystemCommand("Help", "Explain this screen", self.action_help)
+        yield SystemCommand("Theme", "Light, dark and other colours", self.action_change_theme)
+        yield SystemCommand("Quit", "Leave gpudoctor", self.action_quit)
 
     def action_help(self) -> None:
         """Explain the screen that is open."""

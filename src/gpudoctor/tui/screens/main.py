@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, Row, fit, paragraph, row
+from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, Row, fit, paragraph, plain, row
 from gpudoctor.tui.symbols import SYMBOLS
 from gpudoctor.tui.widgets.banner import Banner
 from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
@@ -21,6 +23,7 @@ from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.node import node_line, node_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
 from gpudoctor.tui.widgets.rows import PARTS, RowList
+from gpudoctor.tui.widgets.timeline import timeline_rows
 
 if TYPE_CHECKING:
     from textual.widgets import Input
@@ -28,7 +31,8 @@ if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report, Undecided
     from gpudoctor.tui.app import GpuDoctorApp
 
-VIEWS = ("Findings", "Node", "Probes")
+VIEWS = ("Findings", "Node", "Timeline", "Probes")
+_PAGES = ("findings", "node", "timeline", "probes")
 _WIDE = 120  # columns from which list and detail stand side by side
 _HELP = (
     "The first line says what is wrong. Findings stand by rank: the causes first, what they explain folded under them."
@@ -58,7 +62,8 @@ class MainScreen(Screen[None]):
         Binding("escape", "back", "Back", tooltip="while probing: stop and show what is known; else: back"),
         Binding("1", "view(0)", "Findings", show=False),
         Binding("2", "view(1)", "Node", show=False),
-        Binding("3", "view(2)", "Probes", show=False),
+        Binding("3", "view(2)", "Timeline", show=False),
+        Binding("4", "view(3)", "Probes", show=False),
         Binding("left_square_bracket", "next(-1)", "Finding before", show=False),
         Binding("right_square_bracket", "next(1)", "Next finding", show=False),
         Binding("y", "copy", "Copy", tooltip="copy the command, reference or line under the cursor"),
@@ -95,6 +100,8 @@ class MainScreen(Screen[None]):
                 yield RowList(id="progress")
         with Vertical(id="node-view", classes="pane view"):
             yield RowList(id="node")
+        with Vertical(id="timeline-view", classes="pane view"):
+            yield RowList(id="timeline")
         with Vertical(id="probes-view", classes="pane view"):
             yield RowList(id="probes")
         yield KeyBar(id="keys")
@@ -103,6 +110,7 @@ class MainScreen(Screen[None]):
         """Show the first state and start the clock."""
         self.query_one("#list-pane").border_title = "Findings"
         self.query_one("#node-view").border_title = "Node"
+        self.query_one("#timeline-view").border_title = "Timeline"
         self.query_one("#probes-view").border_title = "Probes"
         self.query_one("#findings").focus()
         self._arrange()
@@ -163,11 +171,11 @@ class MainScreen(Screen[None]):
         self._draw_banner()
         self._draw_detail()
         self._draw_progress()
-        self._draw_node()
+        self._draw_view()
 
     def _arrange(self) -> None:
         """Show the view, and in it the probes or the detail."""
-        for number, name in enumerate(("findings-view", "node-view", "probes-view")):
+        for number, name in enumerate(f"{page}-view" for page in _PAGES):
             self.query_one(f"#{name}").display = number == self._view
         probing = self._examining and not self._picked
         self.query_one("#detail").display = not probing
@@ -184,7 +192,9 @@ class MainScreen(Screen[None]):
             tabs[0] += f" {len(report.findings)}"
             tabs[1] += f" {len(report.node.get('gpus', []))} GPU"
         trouble = sum(result.status in ("failed", "timeout") for result in self.book.done.values())
-        tabs[2] += f" {len(self.book.done)}" + (f", {trouble} failed" if trouble else "")
+        if report is not None and (times := sum(finding.first_seen is not None for finding in report.findings)):
+            tabs[2] += f" {times}"
+        tabs[3] += f" {len(self.book.done)}" + (f", {trouble} failed" if trouble else "")
         self.query_one(Banner).display_state(status, verdict, self._second_line(), tabs, self._view)
 
     def _second_line(self) -> str:
@@ -202,7 +212,7 @@ class MainScreen(Screen[None]):
         if self._view == 0 and self._examining:
             page = self.query_one("#progress", RowList)
             page.set_rows(list(probe_rows(self.book, page.room)), follow=page.has_focus)
-        elif self._view == 2:
+        elif self._view == 3:
             page = self.query_one("#probes", RowList)
             rows = list(probe_rows(self.book, page.room))
             page.set_rows(rows or [row(("Nothing is probed in a bundle: everything comes from its texts.", "dim"))])
@@ -239,10 +249,13 @@ class MainScreen(Screen[None]):
         mark = f"{SYMBOLS[self.report.status]} "
         return list(paragraph(self.report.summary + ".", width, self.report.status, indent="  ", first=mark))
 
-    def _draw_node(self) -> None:
+    def _draw_view(self) -> None:
         if self.report is not None and self._view == 1:
             page = self.query_one("#node", RowList)
             page.set_rows(list(node_rows(self.report, page.room, self._gpus_open)))
+        elif self.report is not None and self._view == 2:
+            page = self.query_one("#timeline", RowList)
+            page.set_rows(list(timeline_rows(self.report, page.room)))
 
     def chosen(self) -> Finding | Undecided | None:
         """Return what the cursor of the list is on."""
@@ -328,7 +341,7 @@ class MainScreen(Screen[None]):
         """Change to another view."""
         self._view = number
         self._arrange()
-        self.query_one(("#findings", "#node", "#probes")[number]).focus()
+        self.query_one(f"#{_PAGES[number]}").focus()
         self.call_after_refresh(self._redraw)
         self.refresh_bindings()
 
@@ -371,7 +384,9 @@ class MainScreen(Screen[None]):
         if page is self.query_one(FindingList):
             here = None
             if (finding := self._finding()) is not None:
-                self.doctor.copy(f"{finding.title} ({finding.id})\n{finding.because}\n", "finding")
+                from gpudoctor.report.markdown import finding_markdown
+
+                self.doctor.copy(finding_markdown(finding), "finding as Markdown")
         if here is None:
             return
         if isinstance(here.action, Copy):
@@ -399,6 +414,20 @@ class MainScreen(Screen[None]):
         """Say what this screen is for."""
         return _HELP
 
+    def commands(self) -> Iterable[SystemCommand]:
+        """Offer in the palette what this screen can do now."""
+        for number, name in enumerate(VIEWS):
+            yield SystemCommand(name, f"Show the view: {name.lower()}", partial(self.action_view, number))
+        if self._finding() is not None:
+            yield SystemCommand("Walk-through", "Be led through the fix of this finding", self.action_walk)
+        if self.report is not None:
+            yield SystemCommand("Save report", "As text, Markdown or JSON", self.action_save)
+            for finding in self.report.findings:
+                title = plain(finding.title)
+                yield SystemCommand(f"Go to: {title}", plain(finding.id), partial(self.reveal, finding.key))
+        if not self._examining:
+            yield SystemCommand("Examine again", "And compare", self.action_again)
+
     # ---- events ------------------------------------------------------------------------------------------------------
 
     @on(Banner.Picked)
@@ -411,6 +440,7 @@ class MainScreen(Screen[None]):
 
     @on(RowList.Moved, "#detail")
     @on(RowList.Moved, "#node")
+    @on(RowList.Moved, "#timeline")
     def _keys_changed(self) -> None:
         self.refresh_bindings()
 
@@ -440,11 +470,16 @@ class MainScreen(Screen[None]):
             case OpenLog() as place:
                 self.doctor.open_log(place)
 
+    @on(RowList.Chosen, "#timeline")
+    def _time_chosen(self, event: RowList.Chosen) -> None:
+        if isinstance(event.row.action, OpenLog):
+            self.doctor.open_log(event.row.action)
+
     @on(RowList.Chosen, "#node")
     def _node_chosen(self, event: RowList.Chosen) -> None:
         if isinstance(event.row.action, Fold):
             self._gpus_open ^= {event.row.action.key}
-            self._draw_node()
+            self._draw_view()
 
     @on(FindingList.Filtered)
     def _filtered(self) -> None:

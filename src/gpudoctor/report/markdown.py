@@ -1,0 +1,107 @@
+"""The report, or one finding of it, as Markdown for a ticket. Text from machines stands in code, where it is not markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudoctor.findings.model import Finding, Report
+
+_SHOWN_EVIDENCE = 6
+
+
+def render_markdown(report: Report) -> str:
+    """Return the whole report."""
+    return "\n".join(_report(report)) + "\n"
+
+
+def finding_markdown(finding: Finding) -> str:
+    """Return one finding."""
+    return "\n".join(_finding(finding, "##")) + "\n"
+
+
+def _report(report: Report) -> Iterator[str]:
+    yield f"# {report.status.upper()}: {_escaped(report.summary)}"
+    yield ""
+    by_key = {finding.key: finding for finding in report.findings}
+    for finding in report.findings:
+        causes = [by_key[key] for key in finding.caused_by if key in by_key]
+        if finding.role == "consequence" and causes:
+            continue
+        yield from _finding(finding, "##")
+        folded = [other for other in report.findings if finding.key in other.caused_by]
+        if folded:
+            yield "It explains:"
+            yield ""
+            yield from (f"- {_escaped(other.title)} (`{other.id}`)" for other in folded)
+            yield ""
+    if report.undecided:
+        yield "## Could not be decided"
+        yield ""
+        yield from (f"- `{entry.id}`: {_escaped(entry.ask) or ', '.join(entry.missing)}" for entry in report.undecided)
+        yield ""
+    info = report.gpudoctor
+    yield f"Source: {report.source.kind} {_code(report.source.path)}{'' if report.source.complete else ' (incomplete)'};"
+    yield f"gpudoctor {info.version}, {info.rules} rules."
+
+
+def _finding(finding: Finding, level: str) -> Iterator[str]:
+    about = ", ".join(f"{subject.kind} {_code(subject.name)}" for subject in finding.subjects)
+    yield f"{level} {_escaped(finding.title)}"
+    yield ""
+    yield f"{finding.severity}, {finding.confidence}, `{finding.id}`" + (f", {about}" if about else "")
+    yield ""
+    yield _escaped(finding.because)
+    yield ""
+    for where in finding.evidence[:_SHOWN_EVIDENCE]:
+        yield f"- {_code(str(where))}" + (f": {_code(where.text[:300])}" if where.text else "")
+    if finding.evidence:
+        yield ""
+    for number, fix in enumerate(finding.fixes, start=1):
+        needs = f", needs {', '.join(fix.needs)}" if fix.needs else ""
+        yield f"{number}. {_escaped(fix.title)} ({fix.risk}{needs})" + (f". {_escaped(fix.why)}" if fix.why else "")
+        if fix.commands:
+            yield ""
+            yield from _block([line for command in fix.commands for line in command.splitlines()], "   ")
+            yield ""
+    if finding.fixes:
+        yield ""
+    if finding.references:
+        yield from (f"- <{reference}>" for reference in finding.references)
+        yield ""
+
+
+def _escaped(text: str) -> str:
+    r"""Keep text from being read as markup.
+
+    >>> _escaped("a *b* [c](d) <e>")
+    'a \\*b\\* \\[c\\](d) \\<e>'
+    """
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<#|" else letter for letter in " ".join(text.split()))
+
+
+def _code(text: str) -> str:
+    """Put text into a code span whose fence is longer than any run of backticks in it.
+
+    >>> _code("a `b` c")
+    '`` a `b` c ``'
+    """
+    text = " ".join(text.split())
+    if "`" not in text:
+        return f"`{text}`"
+    fence = "`" * (_longest_run(text) + 1)
+    return f"{fence} {text} {fence}"
+
+
+def _longest_run(text: str) -> int:
+    longest = run = 0
+    for letter in text:
+        run = run + 1 if letter == "`" else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _block(lines: list[str], indent: str) -> Iterator[str]:
+    fence = "`" * max(3, max(map(_longest_run, lines), default=0) + 1)
+    yield indent + fence
+    yield from (indent + line for line in lines)
+    yield indent + fence
