@@ -87,3 +87,16 @@ def test_trouble_of_earlier_boots_alone_is_told_as_such() -> None:
     lost = next(finding for finding in report.findings if finding.id == "hardware.fell-off-bus")
     assert lost.history
     assert lost.severity == "warning"  # it came back over several boots
+
+
+def test_a_hung_task_of_an_earlier_boot_is_history() -> None:
+    scan = (
+        "Scanning kernel log files for NVIDIA kernel messages:\n\n  journalctl -b -0:\n"
+        "Jul 07 18:36:49 node01 kernel: nvidia-uvm: Loaded the UVM driver\n\n  journalctl -b -1:\n"
+        "Jul 01 10:00:00 node01 kernel: INFO: task nvidia-smi:99 blocked for more than 120 seconds.\n"
+        "Jul 01 10:00:00 node01 kernel:  os_acquire_mutex+0x3f/0x50 [nvidia]\n"
+    )
+    report = Doctor().diagnose(TextSource({"nvidia-bug-report.log": _report(scan)}))
+    hang = next(finding for finding in report.findings if finding.id == "driver.nvidia-smi-hangs")
+    assert hang.history
+    assert hang.severity == "info"

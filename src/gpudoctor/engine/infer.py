@@ -13,6 +13,8 @@ from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding, Subject, 
 
 MAX_EVIDENCE = 8
 _UNNAMED = "node"
+# Facts that happen, in a boot; the others are states, which hold now.
+_EVENTS = ("log", "xid", "sxid", "kernel_trace", "gpu_refusal", "module_load_error", "host_oom_kill")
 
 # Answers which facts fill the positive conditions of which alternative.
 Evaluator = Callable[[Iterable[Alternative], FactStore], Iterable[Match]]
@@ -107,7 +109,7 @@ def _finding(match: Match, host: str) -> Finding:
         gpus = dict.fromkeys(fact.gpu for fact in facts if fact.gpu)
         subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts, host)]
     times = [time for fact in facts for time in (fact.time, fact.last_time) if time is not None]
-    boots = [fact.boot for fact in facts if fact.boot is not None and fact.kind in ("log", "xid", "sxid")]
+    boots = [fact.boot for fact in facts if fact.boot is not None and fact.kind in _EVENTS]
     return Finding(
         id=rule.id,
         title=rule.title,
