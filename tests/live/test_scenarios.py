@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 1}
+HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 4}
 
 
 @pytest.mark.parametrize("scenario", HEALTHY)

@@ -741,7 +741,7 @@ FORMATS = (
         lines=1,
     ),
     Format("link speed", ("Link is Up", "Link is up", "Link up"), link_up, lines=1),
-    Format("step time", ("\tData ", " Data ", "data_time: "), step_time, lines=1),
+    Format("step time", ("\tData ", ") Data ", "data_time: "), step_time, lines=1),
     Format(
         "modprobe.d",
         ("options nvidia", "blacklist n", "options vfio", "install nouveau", "install nvidia"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
@@ -16,7 +17,7 @@ from gpudoctor.patterns.text import decode
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
 _CONTINUATION = re.compile(r"^\s*(?:NVRM|nvidia-modeset):\s*")
-_REPEATED = re.compile(rb"message repeated (\d+) times")
+_REPEATED = re.compile(r"message repeated (\d+) times")
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
@@ -107,6 +108,36 @@ def _overlapping(chunks: Iterable[bytes], first_line: int) -> Iterator[tuple[byt
         kept = text[cut:]
 
 
+class _Line:
+    """A line that an anchor was found on; decoded, stamped and joined only where something asks for it."""
+
+    def __init__(self, raw: bytes, start: int, number: int) -> None:
+        self.raw, self.start, self.number = raw, start, number
+        stop = raw.find(b"\n", start)
+        self.stop = len(raw) if stop < 0 else stop
+
+    @cached_property
+    def text(self) -> str:
+        return decode(self.raw[self.start : min(self.stop, self.start + 2 * MAX_LINE)])
+
+    @cached_property
+    def stamp(self) -> Stamp:
+        return parse_stamp(self.text)
+
+    def joined(self, lines: int) -> str:
+        """Join a message that was split over several lines, without the prefix that each of them repeats."""
+        parts = [self.stamp.message]
+        position = self.start
+        for _ in range(lines - 1):
+            position = self.raw.find(b"\n", position) + 1
+            if position == 0:
+                break
+            stop = self.raw.find(b"\n", position)
+            line = decode(self.raw[position : stop if stop >= 0 else len(self.raw)])
+            parts.append(_CONTINUATION.sub("", parse_stamp(line).message).strip())
+        return " ".join(parts)
+
+
 class _TextScan:
     """State of the pass over one text."""
 
@@ -139,33 +170,31 @@ class _TextScan:
             raw = decode(raw).encode()
             whole = len(raw)
         position = 0
-        seen: set[tuple[int, int]] = set()
+        line = _Line(raw, 0, 0)
+        seen: set[int] = set()  # anchors found on this line
         for end, anchor in database.scan(raw):
             if end > whole:
                 break
-            start = raw.rfind(b"\n", 0, end) + 1
-            if (start, anchor) in seen:
+            if end > line.stop or line.stop == 0:
+                start = raw.rfind(b"\n", 0, end) + 1
+                number += raw.count(b"\n", position, start)
+                position = start
+                line = _Line(raw, start, number)
+                seen = set()
+            if anchor in seen:
                 continue
-            seen.add((start, anchor))
-            number += raw.count(b"\n", position, start) if start >= position else 0
-            position = max(position, start)
-            if all(isinstance(user, Format) and number <= self._taken.get(user.name, 0) for user in users[anchor]):
-                continue  # inside a text that was read as a whole
-            stop = raw.find(b"\n", end)
-            stop = len(raw) if stop < 0 else stop
-            line = decode(raw[start : min(stop, start + 2 * MAX_LINE)])
-            stamp = self._stamp(line)
+            seen.add(anchor)
             for user in users[anchor]:
                 if isinstance(user, LogPattern):
-                    self._match(user, raw, start, stop, number, line, stamp)
-                elif isinstance(user, Format):
-                    self._parse(user, raw, start, number, stamp)
-                else:
-                    self._boundary(user, stamp)
+                    self._match(user, line)
+                elif not isinstance(user, Format):
+                    self._boundary(user, self._stamp(line))
+                elif number > self._taken.get(user.name, 0):
+                    self._parse(user, line)
         self.line = number
 
-    def _stamp(self, line: str) -> Stamp:
-        stamp = parse_stamp(line)
+    def _stamp(self, line: _Line) -> Stamp:
+        stamp = line.stamp
         if stamp.uptime is not None:
             if stamp.uptime < self._uptime - 1:
                 self._boot += 1
@@ -180,20 +209,17 @@ class _TextScan:
             self._boot += 1
         self._uptime = 0.0
 
-    def _match(
-        self, pattern: LogPattern, raw: bytes, start: int, stop: int, number: int, line: str, stamp: Stamp
-    ) -> None:
-        message = line
-        if pattern.template.lines > 1:
-            message = _joined(raw, start, pattern.template.lines, stamp)
-        caught = pattern.template.match(message)
+    def _match(self, pattern: LogPattern, line: _Line) -> None:
+        template = pattern.template
+        caught = template.match(line.text if template.lines == 1 else line.joined(template.lines))
         if caught is None:
             return
+        stamp = self._stamp(line)
         count = 1
-        repeated = _REPEATED.search(raw[start:stop])
+        repeated = _REPEATED.search(line.text)
         if repeated:
             count = min(int(repeated[1]), 1_000_000)
-        where = Where(source=self.source, line=number, text=line.strip()[:MAX_TEXT])
+        where = Where(source=self.source, line=line.number, text=line.text.strip()[:MAX_TEXT])
         key: tuple[object, ...] = (pattern.key, self._boot, *_hashable(caught))
         known = self._folded.get(key)
         if known is None:
@@ -209,7 +235,7 @@ class _TextScan:
         gpu = caught.get("gpu") or caught.get("pci") or caught.get("uuid")
         fact = LogLine(
             pattern=pattern.key,
-            text=line.strip()[:MAX_TEXT],
+            text=line.text.strip()[:MAX_TEXT],
             fields=caught,
             where=where,
             time=stamp.time,
@@ -222,9 +248,8 @@ class _TextScan:
         self._folded[key] = fact
         self.facts.append(fact)
 
-    def _parse(self, format_: Format, raw: bytes, start: int, number: int, stamp: Stamp) -> None:
-        if number <= self._taken.get(format_.name, 0):
-            return
+    def _parse(self, format_: Format, line: _Line) -> None:
+        raw, start, number = line.raw, line.start, line.number
         first = number
         for _ in range(format_.back):
             if start == 0:
@@ -240,8 +265,10 @@ class _TextScan:
         text = decode_lines(raw[start:end])
         lines = text.split("\n")
         last = -1
+        stamp: Stamp | None = None
         try:
             for fact in format_.parse(text):
+                stamp = stamp or self._stamp(line)
                 last = max(last, fact.at, *fact.at_fields.values())
                 fact.where = self._where(lines, first, fact.at)
                 fact.where_fields = {name: self._where(lines, first, at) for name, at in fact.at_fields.items()}
@@ -300,20 +327,6 @@ def decode_lines(raw: bytes) -> str:
     return "\n".join(
         decode(line.rsplit(b"\r", 1)[-1] if b"\r" in line.rstrip(b"\r") else line) for line in raw.split(b"\n")
     )
-
-
-def _joined(raw: bytes, start: int, lines: int, first: Stamp) -> str:
-    """Join a message that the driver split over several lines, without the prefix that each of them repeats."""
-    parts = [first.message]
-    position = start
-    for _ in range(lines - 1):
-        position = raw.find(b"\n", position) + 1
-        if position == 0:
-            break
-        stop = raw.find(b"\n", position)
-        line = decode(raw[position : stop if stop >= 0 else len(raw)])
-        parts.append(_CONTINUATION.sub("", parse_stamp(line).message).strip())
-    return " ".join(parts)
 
 
 def _hashable(caught: dict[str, Scalar]) -> tuple[object, ...]:

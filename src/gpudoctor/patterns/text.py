@@ -20,6 +20,8 @@ def clean(text: str) -> str:
     >>> clean("\x1b[31mred\x1b[0m\x00 text\x07")
     'red text'
     """
+    if text.isprintable():  # nearly every line: no control character, no escape
+        return text
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 

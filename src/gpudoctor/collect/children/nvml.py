@@ -140,7 +140,10 @@ def _fabric(handle: Any) -> Fields:
     info.version = nv.nvmlGpuFabricInfo_v2 if hasattr(nv, "nvmlGpuFabricInfo_v2") else info.version
     nv.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
     states = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
-    return {"fabric_state": states.get(info.state), "fabric_status": "ok" if info.status == 0 else str(info.status)}
+    return {
+        "fabric_state": states.get(info.state),
+        "fabric_status": "success" if info.status == 0 else str(info.status),
+    }
 
 
 _RECOVERY = {0: "none", 1: "gpu_reset", 2: "node_reboot", 3: "drain_p2p", 4: "drain_and_reset"}
