@@ -170,7 +170,7 @@ class _TextScan:
             raw = decode(raw).encode()
             whole = len(raw)
         position = 0
-        line = _Line(raw, 0, 0)
+        line = _Line(raw, 0, number)
         seen: set[int] = set()  # anchors found on this line
         for end, anchor in database.scan(raw):
             if end > whole:
