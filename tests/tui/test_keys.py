@@ -25,7 +25,7 @@ def test_first_screen(size):
         assert lines[0].split(maxsplit=2)[1:] == ["CRITICAL", "GPU fell off the bus"]
         assert "node-a" in lines[1]
         assert "1 Findings 5" in lines[2]
-        assert "2 Node 2 GPU" in lines[2]
+        assert "2 Node 2 GPUs" in lines[2]
         assert "3 Timeline 1   4 Probes 2, 1 failed" in lines[2]
         assert here(app) == "bus"
         assert "The driver lost contact with the GPU at 0000:3b:00.0" in screen_text(app)
@@ -355,3 +355,29 @@ def test_palette_offers_views_and_findings():
         assert here(app) == "hot"
 
     drive(script)
+
+
+@both
+def test_several_nodes_give_a_list_first(size):
+    def node(path, findings):
+        given = report(findings)
+        return given.model_copy(update={"source": given.source.model_copy(update={"path": path})})
+
+    parts = [node("node-a", [scene.BUS]), node("node-b", [])]
+    whole = report([scene.BUS], node={"nodes": ["node-a", "node-b"]}, nodes=parts, undecided=[], probes=[])
+
+    async def script(app, pilot):
+        assert app.focused.id == "node"
+        assert "2 Nodes 2" in screen_text(app)
+        lines = screen_text(app).splitlines()
+        assert any("node-a" in line and "GPU fell off the bus" in line for line in lines[4:])
+        await press(pilot, "down", "down")
+        assert "Open node" in screen_text(app).splitlines()[-1]
+        await press(pilot, "enter")
+        assert app.main.report.source.path == "node-b"
+        assert "Nothing wrong found" in screen_text(app).splitlines()[0]
+        await press(pilot, "escape")
+        assert app.main.report.source.path == "bundle"
+        assert app.focused.id == "node"
+
+    drive(script, Fixed(whole), size)

@@ -19,7 +19,7 @@ from textual.screen import Screen
 from gpudoctor.tui.examination import Examination
 from gpudoctor.tui.rows import OpenLog, plain
 from gpudoctor.tui.running import Run
-from gpudoctor.tui.screens.main import MainScreen
+from gpudoctor.tui.screens.main import MainScreen, part_of
 from gpudoctor.tui.symbols import grade
 from gpudoctor.tui.walk import Walk, WalkFile, host_of, walk_file
 
@@ -107,7 +107,7 @@ class GpuDoctorApp(App[int]):
         if news.run is self._run:
             self.report = news.report
             if news.final and self._walk is not None:
-                self._walk.examined(news.report)
+                self._walk.examined(part_of(news.report, self._main.report))
             elif news.final and not self._told:
                 self._told = True
                 self._tell_of_walks(news.report)
@@ -150,21 +150,22 @@ class GpuDoctorApp(App[int]):
             return
         from gpudoctor.tui.screens.log import LogScreen
 
-        marks = quoted_lines(self.report, event.place.source)
+        marks = quoted_lines(self._main.report, event.place.source)
         self.push_screen(LogScreen(event.text, event.place.line, event.place.text, marks))
 
     def open_walk(self, finding: Finding) -> None:
         """Open the walk-through of a finding, where it was left if it was begun before."""
         from gpudoctor.tui.screens.walk import WalkScreen
 
-        if self.report is None:
+        report = self._main.report
+        if report is None:
             return
-        host = host_of(self.report)
+        host = host_of(report)
         rungs = [fix.title for fix in finding.fixes]
         walk = self._walks.find(host, finding.key)
         if walk is None or walk.rungs != rungs:
             walk = Walk(host, finding.key, finding.title, rungs)
-        self._walk = WalkScreen(finding, self.report, walk, self._walks, self.examine)
+        self._walk = WalkScreen(finding, report, walk, self._walks, self.examine)
         self.push_screen(self._walk)
 
     def _tell_of_walks(self, report: Report) -> None:

@@ -55,7 +55,14 @@ class Fold:
     key: str
 
 
-Action = OpenLog | Copy | Goto | Fold
+@dataclass(frozen=True)
+class OpenNode:
+    """Show one of several nodes."""
+
+    number: int
+
+
+Action = OpenLog | Copy | Goto | Fold | OpenNode
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,7 @@ def paragraph(text: str, width: int, style: str = "", *, indent: str = "", first
     """Yield wrapped rows; `first` stands in place of the indent on the first one."""
     lead = indent if first is None else first
     for line in wrap(plain(text), width - len(indent)):
-        yield row(lead, (line, style))
+        yield row((lead, style), (line, style))
         lead = indent
 
 

@@ -14,7 +14,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
 
-from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, Row, fit, paragraph, plain, row
+from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, OpenNode, Row, fit, paragraph, plain, row
 from gpudoctor.tui.symbols import SYMBOLS
 from gpudoctor.tui.widgets.banner import Banner
 from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
@@ -47,6 +47,12 @@ _UNDECIDED_WORDS = (
 )
 
 
+def part_of(whole: Report, shown: Report | None) -> Report:
+    """Return the node of a report that was shown of the one before; else the whole."""
+    path = shown.source.path if shown is not None else ""
+    return next((node for node in whole.nodes if node.source.path == path), whole)
+
+
 class MainScreen(Screen[None]):
     """What one sees first."""
 
@@ -74,7 +80,8 @@ class MainScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.report: Report | None = None
+        self.report: Report | None = None  # what is shown: the whole, or one node of several
+        self.whole: Report | None = None
         self.book = ProbeBook()
         self._view = 0
         self._began = time.monotonic()
@@ -136,17 +143,29 @@ class MainScreen(Screen[None]):
 
     def show_report(self, report: Report, *, final: bool) -> None:
         """Take over what is known."""
-        self.report = report
+        first = self.whole is None or not self.whole.nodes
+        self.whole = report
+        self.report = part_of(report, self.report)
+        if final and first and report.nodes:
+            self.action_view(1)
         if final:
             self._examining = False
             self.book.settle(report.probes)
             self._clock.pause()
         self._arrange()
         findings = self.query_one(FindingList)
-        findings.show_report(report, follow=findings.cursor > 0)  # at the top, stay at the top
+        findings.show_report(self.report, follow=findings.cursor > 0)  # at the top, stay at the top
         self._shown = None
         self._redraw()
         self.refresh_bindings()
+
+    def show_part(self, report: Report) -> None:
+        """Show one node of several, or all of them again."""
+        self.report = report
+        self._shown = None
+        self.query_one(FindingList).show_report(report, follow=False)
+        self.query_one(FindingList).cursor = 0
+        self.action_view(0 if report is not self.whole else 1)
 
     def stop_waiting(self) -> None:
         """What is known has to do."""
@@ -190,7 +209,8 @@ class MainScreen(Screen[None]):
         tabs = list(VIEWS)
         if report is not None:
             tabs[0] += f" {len(report.findings)}"
-            tabs[1] += f" {len(report.node.get('gpus', []))} GPU"
+            gpus = len(report.node.get("gpus", []))
+            tabs[1] = f"Nodes {len(report.nodes)}" if report.nodes else f"Node {gpus} GPU{'' if gpus == 1 else 's'}"
         trouble = sum(result.status in ("failed", "timeout") for result in self.book.done.values())
         if report is not None and (times := sum(finding.first_seen is not None for finding in report.findings)):
             tabs[2] += f" {times}"
@@ -305,6 +325,8 @@ class MainScreen(Screen[None]):
                     return "Go there"
                 case Fold():
                     return "More"
+                case OpenNode():
+                    return "Open node"
             return ""
         return None
 
@@ -313,7 +335,13 @@ class MainScreen(Screen[None]):
 
     def _can_go_back(self) -> bool:
         findings = self.query_one(FindingList)
-        return self._view != 0 or not findings.has_focus or self.has_class("zoomed") or bool(findings.filter)
+        return (
+            self._view != 0
+            or not findings.has_focus
+            or self.has_class("zoomed")
+            or bool(findings.filter)
+            or self.report is not self.whole
+        )
 
     def _finding(self) -> Finding | None:
         if self.report is None:
@@ -333,6 +361,8 @@ class MainScreen(Screen[None]):
             findings.focus()
         elif findings.filter:
             findings.set_filter("")
+        elif self.report is not self.whole and self.whole is not None:
+            self.show_part(self.whole)
         elif self._can_stop():
             self.doctor.stop_examining()
         self.refresh_bindings()
@@ -477,9 +507,12 @@ class MainScreen(Screen[None]):
 
     @on(RowList.Chosen, "#node")
     def _node_chosen(self, event: RowList.Chosen) -> None:
-        if isinstance(event.row.action, Fold):
-            self._gpus_open ^= {event.row.action.key}
-            self._draw_view()
+        match event.row.action:
+            case Fold(key):
+                self._gpus_open ^= {key}
+                self._draw_view()
+            case OpenNode(number) if self.whole is not None:
+                self.show_part(self.whole.nodes[number])
 
     @on(FindingList.Filtered)
     def _filtered(self) -> None:

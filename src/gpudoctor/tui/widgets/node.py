@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from gpudoctor.tui.rows import Fold, Part, Row, column, fit, heading, paragraph, plain, row
+from gpudoctor.tui.rows import Fold, OpenNode, Part, Row, column, fit, heading, paragraph, plain, row
 from gpudoctor.tui.symbols import SYMBOLS, grade
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def node_line(report: Report) -> str:
     names = [plain(gpu.get("name") or "GPU") for gpu in node.get("gpus", [])]
     kinds = [f"{names.count(name)}x {_short_name(name)}" for name in dict.fromkeys(names)]
     driver = node.get("driver") or node.get("module")
+    nodes = len(report.nodes)
     parts = [
+        f"{nodes} nodes" if nodes else "",
         plain(node.get("host") or ""),
         ", ".join(kinds),
         f"driver {plain(driver)}" if driver else "",
@@ -53,6 +55,40 @@ def node_line(report: Report) -> str:
 
 def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     """Yield the page: GPUs, then versions and host."""
+    if report.nodes:
+        yield from _nodes(report, width)
+        yield row("")
+    else:
+        yield from _gpus(report, width, unfolded)
+    yield heading("Source", width)
+    source = report.source
+    yield row(fit(f"{source.kind} {plain(source.path)}", width))
+    if source.collected_at:
+        yield row(("read ", "dim"), plain(source.collected_at))
+    if not source.complete:
+        yield from _warn("incomplete: some of it could not be read", width)
+    for problem in source.problems[:50]:
+        yield row((fit(f"{SYMBOLS['absent']} {plain(problem)}", width), "dim"))
+    info = report.gpudoctor
+    yield row((fit(f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine", width), "dim"))
+
+
+def _nodes(report: Report, width: int) -> Iterator[Row]:
+    """Yield a row per node; Enter shows that node alone."""
+    yield heading(f"Nodes ({len(report.nodes)})", width)
+    names = [plain(node.source.path) or "what belongs to none" for node in report.nodes]
+    wide = min(max(map(len, names), default=4), 30)
+    for number, (name, node) in enumerate(zip(names, report.nodes, strict=True)):
+        yield row(
+            (f"{SYMBOLS[node.status]} ", node.status),
+            (column(name, wide) + "  ", "bold"),
+            fit(plain(node.summary), max(0, width - wide - 4)),
+            key=f"node:{number}",
+            action=OpenNode(number),
+        )
+
+
+def _gpus(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     gpus: list[Mapping[str, Any]] = report.node.get("gpus", [])
     yield heading(f"GPUs ({len(gpus)})", width)
     if not gpus:
@@ -72,17 +108,6 @@ def node_rows(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     if known.get("driver") and known.get("module") and known["driver"] != known["module"]:
         yield from _warn("driver and kernel module differ", width)
     yield row("")
-    yield heading("Source", width)
-    source = report.source
-    yield row(fit(f"{source.kind} {plain(source.path)}", width))
-    if source.collected_at:
-        yield row(("read ", "dim"), plain(source.collected_at))
-    if not source.complete:
-        yield from _warn("incomplete: some of it could not be read", width)
-    for problem in source.problems[:50]:
-        yield row((fit(f"{SYMBOLS['absent']} {plain(problem)}", width), "dim"))
-    info = report.gpudoctor
-    yield row((fit(f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine", width), "dim"))
 
 
 def _warn(text: str, width: int) -> Iterator[Row]:
