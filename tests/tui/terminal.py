@@ -21,7 +21,12 @@ class Terminal:
     """One run of gpudoctor in a terminal of that size."""
 
     def __init__(
-        self, *arguments: str, size: tuple[int, int] = (80, 24), env: Mapping[str, str] | None = None, stdin: str = ""
+        self,
+        *arguments: str,
+        size: tuple[int, int] = (80, 24),
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        program: str = "",
     ) -> None:
         width, height = size
         self.screen = pyte.Screen(width, height)
@@ -29,7 +34,8 @@ class Terminal:
         variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
         variables["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gpudoctor-test-")
         self.began = time.monotonic()
-        command = shlex.join([sys.executable, "-m", "gpudoctor", *arguments])
+        started = ["-c", program] if program else ["-m", "gpudoctor"]
+        command = shlex.join([sys.executable, *started, *arguments])
         self.child = pexpect.spawn(
             "/bin/sh",
             ["-c", f"exec {command}" + (f" < {shlex.quote(stdin)}" if stdin else "")],

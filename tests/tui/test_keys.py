@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from tui import scene
 from tui.scene import SIZES, Fixed, Hanging, drive, press, report, screen_text
@@ -381,3 +383,17 @@ def test_several_nodes_give_a_list_first(size):
         assert app.focused.id == "node"
 
     drive(script, Fixed(whole), size)
+
+
+@both
+def test_a_key_is_answered_at_once_with_five_hundred_findings(size):
+    many = [scene.BUS.model_copy(update={"key": f"k{n}", "title": f"Finding number {n}"}) for n in range(500)]
+
+    async def script(app, pilot):
+        began = time.process_time()
+        for _ in range(20):
+            await pilot.press("down")
+        assert here(app) == "k20"
+        assert (time.process_time() - began) / 20 < 0.05
+
+    drive(script, Fixed(report(many)), size)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -64,6 +65,67 @@ def test_sigterm_gives_the_terminal_back(folder):
     terminal.until("1 Findings")
     os.kill(terminal.child.pid, signal.SIGTERM)
     assert terminal.end() == 128 + signal.SIGTERM
+    assert terminal.restored()
+
+
+BROKEN = """
+import sys
+from gpudoctor.cli.main import main
+from gpudoctor.tui.screens.main import MainScreen
+
+def broken(self, number):
+    raise ValueError("[red]out of order[/red]")
+
+MainScreen.action_view = broken
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_error_inside_gives_the_terminal_back_and_is_one_line(folder):
+    terminal = Terminal("diagnose", "--tui", folder, program=BROKEN)
+    terminal.until("dmesg.txt:2")
+    terminal.press("2")
+    assert terminal.end() == 70
+    assert terminal.restored()
+    last = terminal.sent[terminal.sent.rfind("\x1b") :]
+    assert "gpudoctor: internal error: ValueError: [red]out of order[/red] (GPUDOCTOR_TRACEBACK=1" in last
+    assert "Traceback" not in terminal.sent
+
+
+# scenario, what it is called, and the keys from the confirm page to the verify page
+FIXED = {
+    "throttled": "heat",
+    "pcie-width": "PCIe",
+    "power-brake": "power",
+}
+
+
+@pytest.mark.parametrize("scenario", FIXED)
+def test_from_the_fault_to_a_verified_fix(lib_dir, tmp_path, scenario):
+    """As a newcomer goes: the keys that the screen shows, and nothing else."""
+    now = tmp_path / "now.scenario"
+    faulty, healthy = (Path(scenario_env(name, lib_dir)["FAKE_NVML_SCENARIO"]) for name in (scenario, "h100x8"))
+    now.write_bytes(faulty.read_bytes())
+    env = {**scenario_env(scenario, lib_dir), "FAKE_NVML_SCENARIO": str(now)}
+    terminal = Terminal("--tui", env=env, size=(100, 30))
+    terminal.until(lambda text: "r Again" in text, timeout=90)
+    assert FIXED[scenario].lower() in terminal.text.splitlines()[0].lower()
+    terminal.press("w")
+    terminal.until("Is it this?")
+    terminal.press("\x1b[C")
+    while "Is it gone?" not in terminal.text:
+        terminal.until(lambda text: "Step " in text or "Is it gone?" in text)
+        step = terminal.text
+        terminal.press("d")
+        terminal.until(lambda text, step=step: text != step)
+    now.write_bytes(healthy.read_bytes())
+    terminal.until("v Verify")
+    terminal.press("v")
+    terminal.until("Resolved:", timeout=90)
+    terminal.press("\x1b")
+    terminal.until("1 Findings")
+    terminal.press("q")
+    assert terminal.end() in (0, 1)
     assert terminal.restored()
 
 

@@ -226,6 +226,18 @@ class GpuDoctorApp(App[int]):
         self.add_class("no-colour")
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
 
+    def _fatal_error(self) -> None:
+        """An error inside the screens: give the terminal back and say it in one line, as the rest of the program does."""
+        if self.is_headless or os.environ.get("GPUDOCTOR_TRACEBACK"):
+            super()._fatal_error()
+            return
+        error = self._exception
+        self.failure = (
+            f"internal error: {type(error).__name__}: {error} (GPUDOCTOR_TRACEBACK=1 shows where; please report it)",
+            70,
+        )
+        self._close_messages_no_wait()
+
     def _catch_signals(self) -> None:
         """A polite end gives the terminal back."""
         if self.is_headless or sys.platform == "win32":
@@ -254,7 +266,7 @@ def run(examination: Examination) -> int:
     if app.failure is not None:
         sys.stderr.write(f"gpudoctor: {app.failure[0]}\n")
     if status is None:
-        status = 70  # an error inside the screens; Textual has told it
+        status = app.failure[1] if app.failure is not None else 70
     if app.examining:
         examination.abandon()
         # A thread that hangs in the kernel would keep the interpreter from ending.
