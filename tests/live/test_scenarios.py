@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+from recorded_node import record
+
 HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 4}
 
 
@@ -28,7 +30,6 @@ FAULTS = {
     "remap-failed": ("hardware.row-remap-failed", []),
     "nvlink-half-down": ("nvlink.link-inactive", []),
     "pcie-width": ("pcie.width-degraded", []),
-    "orphaned-memory": ("memory.gpu-orphaned", []),
     "mig-on-without-instances": ("driver.mig-misconfigured", []),
     "recovery-reset": ("hardware.reset-required", []),
 }
@@ -41,6 +42,21 @@ def test_faults_are_named_first(gpudoctor, scenario):
     assert done.causes()[:1] == [expected]
     assert all(word in done.report["findings"][0]["because"] for word in words)
     assert done.code in (1, 2)
+
+
+@pytest.mark.parametrize("scenario", HEALTHY)
+def test_a_recorded_healthy_node_is_ok(gpudoctor, tmp_path, lib_dir, scenario):
+    done = gpudoctor("--json", *record(tmp_path, scenario, lib_dir))
+    assert done.report["findings"] == []
+    assert (done.report["status"], done.code) == ("ok", 0)
+    assert done.report["node"]["host"] == "node01"
+
+
+def test_memory_of_a_process_that_no_longer_exists(gpudoctor, tmp_path, lib_dir):
+    """Only the host's own process table can tell: inside a container the same picture proves nothing."""
+    done = gpudoctor("--json", *record(tmp_path, "orphaned-memory", lib_dir))
+    assert done.causes()[:1] == ["memory.gpu-orphaned"]
+    assert any("4194200" in where["text"] for where in done.report["findings"][0]["evidence"])
 
 
 def test_a_call_that_never_returns_costs_only_what_follows_it(gpudoctor):

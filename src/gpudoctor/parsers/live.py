@@ -9,9 +9,8 @@ from typing import Any
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.driver import ModuleParameter, Service
 from gpudoctor.facts.gpu import GpuCount
-from gpudoctor.facts.host import Cpu, PciDevice, RdmaPort
+from gpudoctor.facts.host import Cpu, PciDevice, Process, RdmaPort
 from gpudoctor.parsers.base import Format, NotThisFormat
-
 
 _PCI = re.compile(
     r"/sys/bus/pci/devices/(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(?P<name>[\w/]+): (?P<value>.*)$"
@@ -196,7 +195,29 @@ def systemctl_show(text: str) -> Iterator[Service]:
         raise NotThisFormat
 
 
+_PROCESS = re.compile(r"(?P<user>\S+) +(?P<pid>\d+) (?P<state>\S+) +(?P<wchan>\S+)  (?P<name>.*)$")
+
+
+def process_table(text: str) -> Iterator[Process]:
+    """The whole process table, one line each: user, pid, state, kernel function that it waits in, name.
+
+    >>> [(p.pid, p.state) for p in process_table("USER PID STAT WCHAN  COMMAND\\nroot 7 D    rm_lock  python3")]
+    [(7, 'D')]
+    """
+    lines = text.split("\n")
+    for number, line in enumerate(lines[1:], start=1):
+        found = _PROCESS.match(line)
+        if found is None:
+            break
+        wchan = None if found["wchan"] == "-" else found["wchan"]
+        name, user, state = found["name"].strip(), found["user"], found["state"]
+        yield Process(at=number, pid=int(found["pid"]), name=name, state=state, user=user, wchan=wchan)
+
+
 FORMATS = (
+    Format(
+        "process table", ("USER         PID STAT WCHAN  COMMAND",), process_table, lines=200_000, answers=("process",)
+    ),
     Format("sysfs PCI devices", ("/sys/bus/pci/devices/",), sysfs_pci, lines=20_000, answers=("pci_device",)),
     Format("sysfs RDMA ports", ("/sys/class/infiniband/",), sysfs_rdma, lines=5_000, answers=("rdma_port",)),
     Format(

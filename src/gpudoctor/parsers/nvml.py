@@ -36,7 +36,7 @@ def nvml(text: str) -> Iterator[Fact]:
     41.0
     """
     gpus: dict[int, dict[str, Any]] = {}
-    places: dict[int, int] = {}
+    places: dict[int, dict[str, int]] = {}
     driver: dict[str, str] = {}
     later: list[tuple[int, dict[str, Any]]] = []
     if not text.startswith("begin nvmlInit"):
@@ -52,7 +52,7 @@ def nvml(text: str) -> Iterator[Fact]:
         match entry.get("nvml"):
             case "gpu":
                 gpus.setdefault(entry["index"], {}).update(entry["set"])
-                places.setdefault(entry["index"], number)
+                places.setdefault(entry["index"], {}).update(dict.fromkeys(entry["set"], number))
             case "driver":
                 driver.update(entry["set"])
             case "failed":
@@ -81,7 +81,8 @@ def nvml(text: str) -> Iterator[Fact]:
     names = {index: str(fields.get("pci") or fields.get("uuid") or f"GPU {index}") for index, fields in gpus.items()}
     for index, fields in gpus.items():
         known = {name: value for name, value in fields.items() if name in Gpu.model_fields}
-        yield Gpu(at=places[index], gpu=names[index], **known)
+        at = min(places[index].values(), default=0)
+        yield Gpu(at=at, at_fields=places[index], gpu=names[index], **known)
     for place, entry in later:
         if entry["nvml"] == "pair":
             a, b = names.get(entry["a"], str(entry["a"])), names.get(entry["b"], str(entry["b"]))

@@ -1,15 +1,24 @@
-"""Processes that hang or work on GPUs, and the machine's load, as `ps` and `free` would print them (through psutil)."""
+"""Host memory and the process table, as `ps` and `free` would print them (through psutil)."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 import psutil
 
+_STATES = {
+    psutil.STATUS_RUNNING: "R",
+    psutil.STATUS_SLEEPING: "S",
+    psutil.STATUS_IDLE: "I",
+    psutil.STATUS_DISK_SLEEP: "D",
+    psutil.STATUS_STOPPED: "T",
+    psutil.STATUS_ZOMBIE: "Z",
+    psutil.STATUS_DEAD: "X",
+}
+
 
 def main() -> None:
-    """Print host memory, then the processes that matter: those in uninterruptible sleep and those with a GPU open."""
+    """Print host memory, then every process: only a whole table shows that a process no longer exists."""
     root = sys.argv[sys.argv.index("--root") + 1] if "--root" in sys.argv else "/"
     if root != "/":
         return
@@ -24,11 +33,9 @@ def main() -> None:
     print("USER         PID STAT WCHAN  COMMAND")
     for process in psutil.process_iter(["pid", "name", "status", "username"]):
         info = process.info
-        if info["status"] == psutil.STATUS_DISK_SLEEP or _has_gpu_open(info["pid"]):
-            state = "D" if info["status"] == psutil.STATUS_DISK_SLEEP else "S"
-            print(
-                f"{(info['username'] or '?')[:12]:<12} {info['pid']:>5} {state}    {_wchan(info['pid'])}  {info['name']}"
-            )
+        state = _STATES.get(info["status"], "?")
+        wchan = _wchan(info["pid"]) if state == "D" else "-"
+        print(f"{(info['username'] or '?')[:12]:<12} {info['pid']:>5} {state}    {wchan}  {info['name']}")
 
 
 def _wchan(pid: int) -> str:
@@ -37,22 +44,6 @@ def _wchan(pid: int) -> str:
             return file.read().strip("\0\n 0") or "-"
     except OSError:
         return "-"
-
-
-def _has_gpu_open(pid: int) -> bool:
-    """Look at the open files as links: psutil lists regular files only."""
-    folder = f"/proc/{pid}/fd"
-    try:
-        numbers = os.listdir(folder)  # noqa: PTH208
-    except OSError:
-        return False
-    for number in numbers:
-        try:
-            if os.readlink(f"{folder}/{number}").startswith("/dev/nvidia"):  # noqa: PTH115
-                return True
-        except OSError:
-            continue
-    return False
 
 
 if __name__ == "__main__":
