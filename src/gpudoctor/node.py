@@ -8,6 +8,10 @@ from gpudoctor.facts.base import Fact
 from gpudoctor.facts.store import FactStore
 
 _BARE = set(Fact.model_fields)
+_MAX_DEVICES = 64
+_MAX_PROCESSES = 200
+_LIBRARIES = ("cudart", "cudnn", "cublas", "nccl", "cuda")
+_FRAMEWORKS = ("torch", "tensorflow", "jax", "jaxlib", "cupy", "vllm", "onnxruntime-gpu", "transformers", "triton")
 
 
 def sees_gpu_evidence(store: FactStore) -> bool:
@@ -42,4 +46,84 @@ def describe_node(store: FactStore) -> dict[str, Any]:
                 continue
             if (value := fact.value(field)) is not None:
                 node.setdefault(key, value)
-    return node
+    parts = {
+        "topology": _topology(store),
+        "nvlink": _nvlink(store),
+        "processes": _processes(store),
+        "memory": _memory(store),
+        "software": _software(store),
+    }
+    return node | {key: value for key, value in parts.items() if value}
+
+
+def _topology(store: FactStore) -> dict[str, Any]:
+    """Return the devices, and how each reaches each: `paths[row][column]`, empty where nothing tells it."""
+    paths: dict[tuple[str, str], str] = {}
+    devices: list[str] = []
+    for fact in store.of("topology_path"):
+        a, b, path = str(fact.value("a")), str(fact.value("b")), str(fact.value("path"))
+        paths.setdefault((a, b), path)
+        paths.setdefault((b, a), path)
+        devices += [name for name in (a, b) if name not in devices]
+    if not 1 < len(devices) <= _MAX_DEVICES:
+        return {}
+    return {"devices": devices, "paths": [["X" if a == b else paths.get((a, b), "") for b in devices] for a in devices]}
+
+
+def _nvlink(store: FactStore) -> dict[str, dict[str, int]]:
+    """Return for each GPU how many NVLink links are up, how many there are, and the errors counted on them."""
+    states: dict[str, dict[int, str]] = {}
+    errors: dict[str, int] = {}
+    for fact in store.of("nvlink_link"):
+        link = fact.value("link")
+        if fact.gpu is None or not isinstance(link, int):
+            continue
+        if (state := fact.value("state")) is not None and state != "not_supported":
+            states.setdefault(fact.gpu, {}).setdefault(link, str(state))
+        count = fact.value("errors")
+        errors[fact.gpu] = errors.get(fact.gpu, 0) + (count if isinstance(count, int) else 0)
+    return {
+        gpu: {"active": sum(s == "active" for s in links.values()), "links": len(links), "errors": errors.get(gpu, 0)}
+        for gpu, links in states.items()
+    }
+
+
+def _processes(store: FactStore) -> list[dict[str, Any]]:
+    """Return the processes on the GPUs, each once."""
+    found: dict[tuple[str, Any], dict[str, Any]] = {}
+    for fact in store.of("gpu_process"):
+        if (pid := fact.value("pid")) is not None and fact.gpu is not None:
+            entry = found.setdefault((fact.gpu, pid), {"gpu": fact.gpu, "pid": pid})
+            for name in ("name", "type", "memory", "alive"):
+                if (value := fact.value(name)) is not None:
+                    entry.setdefault(name, value)
+    return list(found.values())[:_MAX_PROCESSES]
+
+
+def _memory(store: FactStore) -> dict[str, Any]:
+    """Return the host's memory (MiB) and how long tasks stall for want of it, of processors and of disks (percent)."""
+    memory: dict[str, Any] = {}
+    for fact in store.of("host_memory"):
+        for name in ("total", "available", "swap_total", "swap_used"):
+            if (value := fact.value(name)) is not None:
+                memory.setdefault(name, value)
+    for fact in store.of("pressure"):
+        if fact.value("scope") == "some":
+            memory.setdefault(f"pressure_{fact.value('resource')}", fact.value("avg10"))
+    return memory
+
+
+def _software(store: FactStore) -> dict[str, list[str]]:
+    """Return the versions of what runs on the GPU; more than one of a thing is worth seeing."""
+    versions: dict[str, list[str]] = {}
+    for kind, wanted in (("shared_library", _LIBRARIES), ("python_package", _FRAMEWORKS), ("cuda_toolkit", None)):
+        for fact in store.of(kind):
+            name = "CUDA toolkit" if wanted is None else str(fact.value("name"))
+            version = fact.value("version")
+            if (
+                version is not None
+                and (wanted is None or name in wanted)
+                and str(version) not in versions.get(name, ())
+            ):
+                versions.setdefault(name, []).append(str(version))
+    return versions

@@ -11,7 +11,7 @@ from gpudoctor.findings.model import ProbeResult
 from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, chop, fit, plain, wrap
 from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
 from gpudoctor.tui.widgets.findings import UNDECIDED, finding_rows
-from gpudoctor.tui.widgets.node import node_line, node_rows
+from gpudoctor.tui.widgets.node import node_line, node_rows, topology_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
 from gpudoctor.tui.widgets.timeline import timeline_rows
 
@@ -181,3 +181,39 @@ def test_timeline_in_order_of_time_with_bars():
 
 def test_timeline_without_any_time():
     assert texts(timeline_rows(report([scene.HOT]), 76)) == ["Of no finding the time is known."]
+
+
+def test_topology_matrix_is_split_where_it_is_too_wide():
+    devices = [f"GPU{n}" for n in range(8)] + ["NIC0", "NIC1"]
+    paths = [["X" if a == b else "NV18" if a[0] == b[0] == "G" else "SYS" for b in devices] for a in devices]
+    topology = {"devices": devices, "paths": paths}
+    wide = texts(topology_rows(topology, 116))
+    assert wide[1].split() == devices
+    assert wide[2].split() == ["GPU0", "X"] + ["NV18"] * 7 + ["SYS"] * 2
+    assert "SYS   the link between processors: slow" in wide
+    rows = list(topology_rows(topology, 38))
+    assert max(cell_len(row.text) for row in rows) <= 38
+    assert [row.text.split()[0] for row in rows[1:23] if row.text.startswith(" ")] == ["GPU0", "GPU5"]
+    styles = {text.strip(): style for row in rows for text, style in row.parts}
+    assert (styles["NV18"], styles["SYS"]) == ("ok", "critical")
+    assert list(topology_rows({}, 80)) == []
+
+
+def test_node_page_shows_links_processes_memory_and_software():
+    node = {
+        "gpus": scene.GPUS,
+        "nvlink": {"0000:af:00.0": {"active": 9, "links": 18, "errors": 3}},
+        "processes": [
+            {"gpu": "0000:af:00.0", "pid": 4711, "name": "python3", "memory": 2048.0},
+            {"gpu": "0000:af:00.0", "pid": 4712, "alive": False},
+        ],
+        "memory": {"total": 1048576.0, "available": 524288.0, "pressure_memory": 42.5},
+        "software": {"torch": ["2.4.0"], "nccl": ["2.18.3", "2.20.5"]},
+    }
+    shown = "\n".join(texts(node_rows(report(node=node), 116, set())))
+    assert "NVLink 9/18 3 errors" in shown
+    assert "4711     2.0 GiB  python3" in shown
+    assert "a process without a name  gone" in shown
+    assert "1024 GiB, 512 GiB available" in shown
+    assert "memory 42.5%" in shown
+    assert "2.18.3, 2.20.5  ▲ several" in shown

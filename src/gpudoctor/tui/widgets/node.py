@@ -31,6 +31,16 @@ _THROTTLES = {
     "throttle_sw_power": "power cap",
 }
 _BAR = 10
+_STALLED = 20.0  # percent of the time that tasks waited, over ten seconds
+# kind of path -> style, and what it means; from the best to the worst
+_PATHS = {
+    "NV#": ("ok", "NVLink, and how many links"),
+    "PIX": ("ok", "one PCIe switch"),
+    "PXB": ("info", "several PCIe switches"),
+    "PHB": ("info", "the PCIe host bridge of a processor"),
+    "NODE": ("warning", "host bridges within one NUMA node"),
+    "SYS": ("critical", "the link between processors: slow"),
+}
 
 
 def node_line(report: Report) -> str:
@@ -93,9 +103,13 @@ def _gpus(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     yield heading(f"GPUs ({len(gpus)})", width)
     if not gpus:
         yield from paragraph("No GPU was seen in what could be read.", width, "dim")
-    for number, gpu in enumerate(gpus):
+    links = report.node.get("nvlink") or {}
+    for number, given in enumerate(gpus):
+        gpu = {**given, "nvlink": links[given["gpu"]]} if given.get("gpu") in links else given
         yield from _gpu(number, gpu, report, width, unfolded)
     yield row("")
+    yield from topology_rows(report.node.get("topology") or {}, width)
+    yield from _processes(report.node.get("processes") or [], width)
     yield heading("Versions and host", width)
     known = {key: value for key, value in report.node.items() if not isinstance(value, (list, dict))}
     labels = {key: _LABELS.get(key, key.replace("_", " ")) for key in known}
@@ -105,9 +119,80 @@ def _gpus(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
         yield row(
             (column(labels[key], wide) + "  ", "dim"), fit(plain(known[key]), width - wide - 2), key=f"node:{key}"
         )
+    for name, versions in (report.node.get("software") or {}).items():
+        text = ", ".join(map(plain, versions))
+        several = ("warning", f"  {SYMBOLS['warning']} several") if len(versions) > 1 else ("", "")
+        yield row((column(plain(name), wide) + "  ", "dim"), (fit(text + several[1], width - wide - 2), several[0]))
+    yield from _memory(report.node.get("memory") or {}, width, wide)
     if known.get("driver") and known.get("module") and known["driver"] != known["module"]:
         yield from _warn("driver and kernel module differ", width)
     yield row("")
+
+
+def topology_rows(topology: Mapping[str, Any], width: int) -> Iterator[Row]:
+    """Yield the matrix of how GPUs and network cards reach each other, coloured by the kind of path."""
+    devices: list[str] = topology.get("devices") or []
+    if not devices:
+        return
+    wide = max(5, *(cell_len(name) for name in devices)) + 1
+    lead = max(map(cell_len, devices)) + 2
+    fits = max(1, (width - lead) // wide)
+    yield heading("How they reach each other", width)
+    for start in range(0, len(devices), fits):
+        part = devices[start : start + fits]
+        yield row(" " * lead, *((column(plain(name), wide), "dim") for name in part))
+        for name, paths in zip(devices, topology["paths"], strict=True):
+            cells = [(column(plain(path), wide), _path_style(path)) for path in paths[start : start + fits]]
+            yield row((column(plain(name), lead), "bold"), *cells)
+    used = {_path_kind(path) for paths in topology["paths"] for path in paths}
+    for kind, (style, words) in _PATHS.items():
+        if kind in used:
+            yield row((column(kind, lead), style), (fit(words, width - lead), "dim"))
+    yield row("")
+
+
+def _path_kind(path: str) -> str:
+    return "NV#" if path.startswith("NV") else path
+
+
+def _path_style(path: str) -> str:
+    return _PATHS.get(_path_kind(path), ("dim", ""))[0]
+
+
+def _processes(processes: list[Mapping[str, Any]], width: int) -> Iterator[Row]:
+    if not processes:
+        return
+    yield heading(f"Processes on the GPUs ({len(processes)})", width)
+    for process in processes:
+        memory = process.get("memory")
+        size = f"{memory / 1024:.1f} GiB" if memory is not None else ""
+        gone = "  gone" if process.get("alive") is False else ""
+        yield row(
+            (column(plain(process["gpu"]).removeprefix("0000:"), 9), "dim"),
+            (column(str(process["pid"]), 9, right=True) + "  ", ""),
+            (column(size, 10, right=True) + "  ", ""),
+            (
+                fit(plain(process.get("name") or "a process without a name") + gone, width - 32),
+                "warning" if gone else "",
+            ),
+        )
+    yield row("")
+
+
+def _memory(memory: Mapping[str, Any], width: int, wide: int) -> Iterator[Row]:
+    if memory.get("total"):
+        text = f"{memory['total'] / 1024:.0f} GiB"
+        if memory.get("available") is not None:
+            text += f", {memory['available'] / 1024:.0f} GiB available"
+        if memory.get("swap_total"):
+            text += f", swap {(memory.get('swap_used') or 0) / 1024:.0f}/{memory['swap_total'] / 1024:.0f} GiB"
+        yield row((column("host memory", wide) + "  ", "dim"), fit(text, width - wide - 2))
+    stalls = [(name, memory.get(f"pressure_{name}")) for name in ("memory", "cpu", "io")]
+    said = [f"{name} {share:g}%" for name, share in stalls if share is not None]
+    if said:
+        worst = max(share for _, share in stalls if share is not None)
+        style = "warning" if worst > _STALLED else ""
+        yield row((column("pressure", wide) + "  ", "dim"), (fit(", ".join(said), width - wide - 2), style))
 
 
 def _warn(text: str, width: int) -> Iterator[Row]:
@@ -143,7 +228,7 @@ def _gpu(number: int, gpu: Mapping[str, Any], report: Report, width: int, unfold
     if worst is not None:
         yield row("      ", (fit(plain(worst.title), width - 6), grade(worst)), key=f"{key}:finding", action=action)
     if is_open:
-        shown = {name: value for name, value in gpu.items() if value is not None}
+        shown = {name: value for name, value in gpu.items() if value is not None and name != "nvlink"}
         wide = max(len(name) for name in shown)
         for name, value in shown.items():
             text = plain(f"{value:g}" if isinstance(value, float) else value)
@@ -175,6 +260,12 @@ def _values(gpu: Mapping[str, Any]) -> Iterator[Part]:
     if (busy := gpu.get("utilization")) is not None:
         yield f"{busy:.0f}%", ""
     yield _pcie(gpu)
+    if link := gpu.get("nvlink"):
+        up, of = link["active"], link["links"]
+        yield (
+            f"NVLink {up}/{of}" + (f" {link['errors']} errors" if link["errors"] else ""),
+            "warning" if up < of else "",
+        )
     yield _errors(gpu)
     held = [word for field, word in _THROTTLES.items() if gpu.get(field)]
     if held:
