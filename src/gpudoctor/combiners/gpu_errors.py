@@ -55,13 +55,16 @@ def _patterns(errors: list[Xid], store: FactStore) -> list[XidPattern]:
 def place_bus_errors(store: FactStore) -> Iterable[Fact]:
     """A bus error of a GPU, or of another function on its board, is that GPU's."""
     gpus = {fact.gpu for kind in ("gpu", "xid", "pci_device") for fact in store.of(kind) if fact.gpu}
-    for fact in store.of("pcie_error"):
-        if not isinstance(fact, PcieError) or fact.pci is None:
-            continue
-        board = fact.pci.rpartition(".")[0] + ".0"
-        if board in gpus or fact.driver == "nvidia":
+    errors = [fact for fact in store.of("pcie_error") if isinstance(fact, PcieError) and fact.pci]
+    gpus |= {_board(fact) for fact in errors if fact.driver == "nvidia"}
+    for fact in errors:
+        if (board := _board(fact)) in gpus:
             fact.gpu = board
     return ()
+
+
+def _board(error: PcieError) -> str:
+    return f"{(error.pci or '').rpartition('.')[0]}.0"
 
 
 def lost_together(store: FactStore) -> Iterable[Fact]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
-from gpudoctor.facts.gpu import DcgmResult
+from gpudoctor.facts.gpu import DcgmResult, NvlinkLink
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 
 _ROW = re.compile(r"\|\s?(?P<key>[^|]{1,40}?)\s*\|\s?(?P<value>[^|]*?)\s*\|\s*$")
@@ -114,7 +114,46 @@ def _json_result(name: str, result: dict[str, Any]) -> DcgmResult:
     )
 
 
+_OWNER = re.compile(r"\s*(?P<what>gpuId|GPU|physicalId) ?(?P<index>\d{1,3}):?\s*$")
+_STATES = re.compile(r"\s*(?P<states>[UDX_](?: [UDX_]){1,79})\s*$")
+_LETTERS = {"U": "active", "D": "inactive", "X": "disabled", "_": "not_supported"}
+
+
+def link_status(text: str) -> Iterator[Fact]:
+    """`dcgmi nvlink --link-status`: one letter per link, U for up and D for down, of the GPUs and the NVSwitches.
+
+    >>> sample = '''|  NvLink Link Status  |
+    ... +----------------------+
+    ... GPUs:
+    ...     gpuId 0:
+    ...         U U D _
+    ... NvSwitches:
+    ...     physicalId 8:
+    ...         U X'''
+    >>> [(link.gpu, link.link, link.state) for link in link_status(sample) if link.kind == "nvlink_link"]
+    [('GPU 0', 0, 'active'), ('GPU 0', 1, 'active'), ('GPU 0', 2, 'inactive'), ('GPU 0', 3, 'not_supported')]
+    """
+    gpu: str | None = None
+    last = number = 0
+    for at, line in enumerate(text.split("\n")):
+        if owner := _OWNER.match(line):
+            gpu = f"GPU {owner['index']}" if owner["what"] != "physicalId" else None
+        elif states := _STATES.match(line):
+            for link, letter in enumerate(states["states"].split() if gpu else ()):
+                number += 1
+                yield NvlinkLink(gpu=gpu, link=link, state=_LETTERS[letter], at=at)
+        elif line.strip().startswith("Key:"):
+            break
+        elif line.strip() and not line.strip().startswith(("|", "+", "GPUs", "NvSwitches", "No NvSwitches")):
+            break
+        last = at
+    if not number:
+        raise NotThisFormat
+    yield Probed(what="nvlink_link", at=last)
+
+
 FORMATS = (
     Format("dcgmi diag", ("| Diagnostic  ", "| Overall Health", "|-----  Integration", "|-----  Hardware", "Successfully ran diagnostic"), diag, lines=300),
+    Format("dcgmi nvlink", ("NvLink Link Status", "gpuId 0:"), link_status, lines=300),
     Format("dcgmi diag -j", ('"DCGM Diagnostic"', '"DCGM GPU Diagnostic"'), diag_json, lines=4000, back=1),
 )  # fmt: skip

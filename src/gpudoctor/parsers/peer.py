@@ -16,6 +16,7 @@ _ACCESS = re.compile(r"Device=(?P<a>\d{1,3}) (?P<answer>CAN|CANNOT) Access Peer 
 _TABLE = re.compile(
     r"(?P<way>Unidirectional|Bidirectional) P2P=(?P<peer>Enabled|Disabled).*?(?P<what>Bandwidth|Latency)"
 )
+_YES_NO = re.compile(r"\s*(?P<a>\d{1,3})\s+(?P<cells>[01](?:\s+[01])*)\s*$")
 _ROW = re.compile(r"\s*(?P<a>\d{1,3})\s+(?P<cells>\d+\.\d+(?:\s+\d+\.\d+)*)\s*$")
 
 
@@ -39,13 +40,20 @@ def bandwidth_test(text: str) -> Iterator[Fact]:
         elif found := _ACCESS.match(plain):
             a, b = f"GPU{found['a']}", f"GPU{found['b']}"
             access[a, b] = PeerAccess(a=a, b=b, status="ok" if found["answer"] == "CAN" else "not_supported", at=at)
+        elif plain.startswith("P2P Connectivity Matrix"):
+            table = ("connectivity", "")
         elif found := _TABLE.match(plain):
             table = (found["way"], found["peer"]) if found["what"] == "Bandwidth" else None
+        elif (found := _YES_NO.match(line)) and table == ("connectivity", ""):
+            for column, cell in enumerate(found["cells"].split()):
+                a, b = f"GPU{found['a']}", f"GPU{column}"
+                if a != b:
+                    access.setdefault((a, b), PeerAccess(a=a, b=b, status="ok" if cell == "1" else "not_supported", at=at))  # fmt: skip
         elif (found := _ROW.match(line)) and table == ("Unidirectional", "Enabled"):
             for column, cell in enumerate(found["cells"].split()):
-                pair = (f"GPU{found['a']}", f"GPU{column}")
-                if pair in access:
-                    access[pair].bandwidth = float(cell)
+                a, b = f"GPU{found['a']}", f"GPU{column}"
+                if a != b:
+                    access.setdefault((a, b), PeerAccess(a=a, b=b, status="unknown", at=at)).bandwidth = float(cell)
         elif re.match(r"[A-Za-z_]+@|\$ |#|={5}|_{5}", plain):
             break
         else:
@@ -78,6 +86,6 @@ def device_query(text: str) -> Iterator[Fact]:
 
 
 FORMATS = (
-    Format("p2pBandwidthLatencyTest", ("pciBusID: ", "Access Peer Device="), bandwidth_test, lines=600),
+    Format("p2pBandwidthLatencyTest", ("pciBusID: ", "Access Peer Device=", "P2P Connectivity Matrix", "Unidirectional P2P=Enabled Bandwidth"), bandwidth_test, lines=600),
     Format("deviceQuery peers", ("> Peer access from",), device_query, lines=1),
 )
