@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ PS = "USER         PID STAT WCHAN  COMMAND\n" + "".join(f"root {pid:>11} S    - 
 HOST = (
     "Linux node01 5.15.0-119-generic #129-Ubuntu SMP Fri Aug 2 19:25:20 UTC 2024 x86_64 GNU/Linux\n\n# device_nodes\n"
 )
+LARGEST_PID = 4_194_000  # scenarios give processes that no longer exist a number above it
 MEMORY = "MemTotal:       2113464320 kB\nMemFree:        1913464320 kB\nMemAvailable:   2013464320 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"
 
 
@@ -40,7 +42,9 @@ def record(folder: Path, scenario: str, lib_dir: Path) -> list[str]:
         f"crw-rw-rw- 1 root root {major}, {minor} Jan  1 00:00 /dev/{name}\n" for name, major, minor in nodes
     )
     (commands / "host").write_text(HOST + listing)
-    (commands / "processes").write_text(PS)
+    pids = sorted({int(found) for found in re.findall(r'"pid": (\d+)', done.stdout)})
+    living = [pid for pid in pids if pid < LARGEST_PID]
+    (commands / "processes").write_text(PS + "".join(f"user {pid:>11} S    -  python3\n" for pid in living))
     version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Sep 25 12:00:00 UTC 2025\n"
     files = {
         "etc/os-release": OS_RELEASE,

@@ -194,6 +194,8 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
                 raise BadRule(f"{alias}: a regex needs an `anchor`, the fixed text that its lines hold")
             template = Template.from_regex(body["regex"], body["anchor"], **options)
         key = template.text + (f" [{template.lines} lines]" if template.lines > 1 else "")
+        if (known_pattern := patterns.get(key)) and known_pattern.template.anchor != template.anchor:
+            key += f" [at {template.anchor}]"
         patterns.setdefault(key, LogPattern(key, template))
         known = set(LogLine.model_fields) | set(template.names)
         keys = (key,)
