@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gpudoctor.combiners.driver import settle_modules
 from gpudoctor.combiners.comms import comms
+from gpudoctor.combiners.driver import settle_modules
 from gpudoctor.combiners.gpu_errors import explain_errors, lost_together, place_bus_errors
 from gpudoctor.combiners.gpu_load import judge_load
 from gpudoctor.combiners.identity import name_gpus
+from gpudoctor.combiners.memory import explain_memory
 from gpudoctor.combiners.nvlink import nvlink_states
 from gpudoctor.combiners.pcie import far_adapters, pcie_links
 from gpudoctor.combiners.products import gpu_products
-from gpudoctor.combiners.memory import explain_memory
+from gpudoctor.combiners.site import site_departures
 from gpudoctor.combiners.system import judge_system
 from gpudoctor.combiners.versions import arch_supports, driver_conflicts, framework_builds, package_conflicts
 from gpudoctor.combiners.visible import visible_devices
@@ -21,7 +22,27 @@ from gpudoctor.facts.store import FactStore
 
 Combiner = Callable[[FactStore], Iterable[Fact]]
 # In this order: names first, so that the others can join facts by GPU.
-COMBINERS: tuple[Combiner, ...] = (name_gpus, gpu_products, settle_modules, judge_system, explain_memory, comms, explain_errors, place_bus_errors, judge_load, pcie_links, far_adapters, lost_together, nvlink_states, framework_builds, driver_conflicts, arch_supports, package_conflicts, visible_devices)
+COMBINERS: tuple[Combiner, ...] = (
+    name_gpus,
+    gpu_products,
+    settle_modules,
+    judge_system,
+    explain_memory,
+    comms,
+    explain_errors,
+    place_bus_errors,
+    judge_load,
+    pcie_links,
+    far_adapters,
+    lost_together,
+    nvlink_states,
+    framework_builds,
+    driver_conflicts,
+    arch_supports,
+    package_conflicts,
+    visible_devices,
+    site_departures,
+)
 
 
 def combine(facts: Iterable[Fact], failures: list[str]) -> FactStore:

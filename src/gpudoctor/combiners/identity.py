@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import Gpu
 from gpudoctor.facts.store import FactStore
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
-_PCI = re.compile(r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?$")
-_INDEX = re.compile(r"(?:GPU ?|cuda:)?(\d{1,3})$")
+_PCI = LazyRegex(r"(?:PCI:)?(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?$")
+_INDEX = LazyRegex(r"(?:GPU ?|cuda:)?(\d{1,3})$")
 
 
 def name_gpus(store: FactStore) -> Iterable[Fact]:

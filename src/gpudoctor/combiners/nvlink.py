@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import NvlinkLink, NvlinkState, TopologyPath
 from gpudoctor.facts.store import FactStore
+from gpudoctor.patterns.lazy import LazyRegex
 
-_MODULE = re.compile(r"SXM|HGX|HBM3|\b[HB](?:100|200|300|800|20)\b(?!.*(?:PCI|NVL))|GB200|GB300", re.IGNORECASE)
+_MODULE = LazyRegex(r"SXM|HGX|HBM3|\b[HB](?:100|200|300|800|20)\b(?!.*(?:PCI|NVL))|GB200|GB300", re.IGNORECASE)
 _SWITCHED = 12  # from this many links on, a pair is joined by NVSwitches and all pairs have the same number
 
 

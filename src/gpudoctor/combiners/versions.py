@@ -11,10 +11,11 @@ from gpudoctor.facts.gpu import GpuProduct
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import drivers, frameworks
 from gpudoctor.knowledge.frameworks import Build
+from gpudoctor.patterns.lazy import LazyRegex
 
 _FRAMEWORKS = {"torch": "torch", "tensorflow": "tensorflow", "tensorflow-gpu": "tensorflow", "jaxlib": "jax"}
-_LOCAL = re.compile(r"cu(?P<digits>\d{2,3})")
-_FOUND_VERSION = re.compile(r"found version (?P<number>\d{4,5})\b")
+_LOCAL = LazyRegex(r"cu(?P<digits>\d{2,3})")
+_FOUND_VERSION = LazyRegex(r"found version (?P<number>\d{4,5})\b")
 
 
 def _numbers(version: str | None) -> tuple[int, ...]:
@@ -274,7 +275,7 @@ def _jax(packages: list[PythonPackage]) -> Iterator[VersionConflict]:
         )
 
 
-_VARIANT = re.compile(r"(?P<base>nvidia-[a-z0-9-]+?|cupy|jax)-(?:cu|cuda)(?P<cuda>\d{2,3})x?(?P<tail>-plugin|-pjrt)?")
+_VARIANT = LazyRegex(r"(?P<base>nvidia-[a-z0-9-]+?|cupy|jax)-(?:cu|cuda)(?P<cuda>\d{2,3})x?(?P<tail>-plugin|-pjrt)?")
 _EXCLUSIVE = (("onnxruntime", "onnxruntime-gpu"), ("tensorflow", "tensorflow-cpu"))
 
 

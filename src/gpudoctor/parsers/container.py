@@ -24,17 +24,18 @@ from gpudoctor.facts.container import (
 )
 from gpudoctor.facts.host import Config
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
 # --- nvidia-container-cli and hooks -------------------------------------------------------------------------------
 
-_CLI = re.compile(
+_CLI = LazyRegex(
     r"nvidia-container-cli(?:\.real)?: (?:(?P<category>[a-z]+(?: rpc| file)?) error: ?)?(?P<detail>[^\n]*)",
     re.IGNORECASE,
 )
-_DETAIL_END = re.compile(r"\\+n|\\+\"|\"|: unknown(?=[.\s\\]*(?:$|[^\sa-z.]))|, Known Sent")
+_DETAIL_END = LazyRegex(r"\\+n|\\+\"|\"|: unknown(?=[.\s\\]*(?:$|[^\sa-z.]))|, Known Sent")
 # The first that fits decides; written in the library's own words.
-_REASONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (reason, re.compile(pattern, re.IGNORECASE))
+_REASONS: tuple[tuple[str, LazyRegex], ...] = tuple(
+    (reason, LazyRegex(pattern, re.IGNORECASE))
     for reason, pattern in (
         ("driver_not_loaded", r"driver not loaded"),
         ("library_mismatch", r"version mismatch"),
@@ -53,7 +54,7 @@ _REASONS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("nvml", r"nvml error|cuda error|detection"),
     )
 )
-_MERGED_PATH = re.compile(r"/(?:merged|rootfs)?(?P<path>/(?:usr|lib|lib64|etc|dev|run|proc|bin|sbin|opt)/[^\s:]*)")
+_MERGED_PATH = LazyRegex(r"/(?:merged|rootfs)?(?P<path>/(?:usr|lib|lib64|etc|dev|run|proc|bin|sbin|opt)/[^\s:]*)")
 
 
 def container_cli(text: str) -> Iterator[HookError]:
@@ -88,7 +89,7 @@ def container_cli(text: str) -> Iterator[HookError]:
 
 # --- command lines ------------------------------------------------------------------------------------------------
 
-_RUN = re.compile(
+_RUN = LazyRegex(
     r"^(?:[^\n]{0,80}?[$#>%\u276f\u279c] +|[$#>%+]|\(\w+\) )?\s*(?P<sudo>sudo (?:-\w+ )*)?(?:[A-Z_]+=\S+ )*"
     r"(?P<engine>docker|nvidia-docker|podman|nerdctl|apptainer|singularity|enroot|ctr|udocker|shifter)(?P<options>(?: --?[\w-]+(?:[= ]\S+)?)*?)"
     r"(?: container| compose)? (?P<verb>run|create|exec|start|shell)\b(?P<rest>.*)$"
@@ -100,7 +101,7 @@ _FLAGS = {
     "--publish-all", "--rmi", "--writable-tmpfs", "--net-host", "--net=host",
 }  # fmt: skip
 _VALUE_SHORT = {"docker", "nvidia-docker", "podman", "nerdctl"}  # engines where -e and -c take a value
-_GPU_OPTION = re.compile(
+_GPU_OPTION = LazyRegex(
     r"--gpus\b|--gpu\b|--runtime[= ]nvidia|nvidia\.com/gpu|--device[= ]\S*/dev/nvidia|--nv(?:ccli)?\b|/dev/nvidia0"
 )
 
@@ -162,12 +163,12 @@ def _image(engine: str, rest: str) -> tuple[str | None, str]:
     return None, ""
 
 
-_PODS_PROMPT = re.compile(r"^(?:\([^)]{1,40}\) ?)?(?:root|\w+)@(?P<id>[0-9a-f]{12})(?::|\s)")
-_KUBE_EXEC = re.compile(r"(?:kubectl|oc|k9s|microk8s\.kubectl)\s(?:\S+\s){0,8}?exec\s")
+_PODS_PROMPT = LazyRegex(r"^(?:\([^)]{1,40}\) ?)?(?:root|\w+)@(?P<id>[0-9a-f]{12})(?::|\s)")
+_KUBE_EXEC = LazyRegex(r"(?:kubectl|oc|k9s|microk8s\.kubectl)\s(?:\S+\s){0,8}?exec\s")
 
 
 # A line of /proc/self/cgroup, read inside the container.
-_OWN_CGROUP = re.compile(r"\d+:[\w,=]*:/(kubepods|docker/|libpod|lxc)")
+_OWN_CGROUP = LazyRegex(r"\d+:[\w,=]*:/(kubepods|docker/|libpod|lxc)")
 _CGROUP_ENGINES = {"kubepods": "kubernetes", "docker/": "docker", "libpod": "podman", "lxc": "lxc"}
 
 
@@ -204,7 +205,7 @@ def container_sign(text: str) -> Iterator[Container]:
 
 # --- engines ------------------------------------------------------------------------------------------------------
 
-_INFO = re.compile(r"^\s*(?P<key>[A-Z][\w ]+?):\s*(?P<value>.*)$")
+_INFO = LazyRegex(r"^\s*(?P<key>[A-Z][\w ]+?):\s*(?P<value>.*)$")
 
 
 def docker_info(text: str) -> Iterator[ContainerEngine]:
@@ -273,11 +274,11 @@ def docker_contexts(text: str) -> Iterator[ContainerEngine]:
 
 
 _VERSIONS = (
-    (re.compile(r"^Docker version (?P<version>[\d.]+)"), "docker"),
-    (re.compile(r"^podman version (?P<version>[\d.]+)"), "podman"),
-    (re.compile(r"NVIDIA Container Runtime(?: Hook)? version (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
-    (re.compile(r"NVIDIA Container Toolkit CLI version (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
-    (re.compile(r"\bcli-version: (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
+    (LazyRegex(r"^Docker version (?P<version>[\d.]+)"), "docker"),
+    (LazyRegex(r"^podman version (?P<version>[\d.]+)"), "podman"),
+    (LazyRegex(r"NVIDIA Container Runtime(?: Hook)? version (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
+    (LazyRegex(r"NVIDIA Container Toolkit CLI version (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
+    (LazyRegex(r"\bcli-version: (?P<version>[\d.]+)"), "nvidia-container-toolkit"),
     (
         re.compile(
             r"\b(?P<name>nvidia-container-toolkit|libnvidia-container(?:-tools|1)?|nvidia-container-runtime|nvidia-docker2)"
@@ -322,8 +323,8 @@ def podman_info(text: str) -> Iterator[ContainerEngine]:
 
 # --- settings -----------------------------------------------------------------------------------------------------
 
-_SETTING = re.compile(r"^(?:[\w./-]+\.toml:\s*)?(?P<key>[\w.-]+)\s*[=:]\s*(?P<value>\"[^\"]*\"|'[^']*'|[^#\n]+)")
-_HEADER = re.compile(r"^\s*\[+(?P<name>[^\[\]]+)\]+\s*(?:#.*)?$")
+_SETTING = LazyRegex(r"^(?:[\w./-]+\.toml:\s*)?(?P<key>[\w.-]+)\s*[=:]\s*(?P<value>\"[^\"]*\"|'[^']*'|[^#\n]+)")
+_HEADER = LazyRegex(r"^\s*\[+(?P<name>[^\[\]]+)\]+\s*(?:#.*)?$")
 _TOOLKIT_KEYS = (
     "no-cgroups", "accept-nvidia-visible-devices-envvar-when-unprivileged", "accept-nvidia-visible-devices-as-volume-mounts",
     "load-kmods", "skip-mode-detection", "disable-require", "allow-cuda-compat-libs-from-container", "ldconfig",
@@ -452,8 +453,8 @@ def _flat(data: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, st
 
 # --- images and compose -------------------------------------------------------------------------------------------
 
-_FROM = re.compile(r"^FROM(?: --\S+)* [\w./:$\{\}@-]+", re.IGNORECASE)
-_DRIVER_PACKAGE = re.compile(
+_FROM = LazyRegex(r"^FROM(?: --\S+)* [\w./:$\{\}@-]+", re.IGNORECASE)
+_DRIVER_PACKAGE = LazyRegex(
     r"^(?:nvidia-driver(?:-\d+|-libs|-cuda)?[\w.-]*|nvidia-\d{3}[\w-]*|libnvidia-(?:compute|gl|encode|decode|cfg1|common|ml1?)\S*|cuda-drivers\S*"
     r"|nvidia-utils\S*|nvidia-headless\S*|nvidia-opencl-dev|libcuda1\S*|nvidia-cuda-toolkit|nvidia-smi|cuda(?:-\d+-\d+)?|nvidia-compute-utils\S*)$"
 )
@@ -560,7 +561,7 @@ def inspected(text: str) -> Iterator[ContainerRun]:
 
 # --- CDI, cgroups, clouds -----------------------------------------------------------------------------------------
 
-_CDI_LIBRARY = re.compile(r"\.so\.(\d{3}\.\d{2,3}(?:\.\d{2})?)\b|/firmware/nvidia/(\d{3}\.\d{2,3}(?:\.\d{2})?)/")
+_CDI_LIBRARY = LazyRegex(r"\.so\.(\d{3}\.\d{2,3}(?:\.\d{2})?)\b|/firmware/nvidia/(\d{3}\.\d{2,3}(?:\.\d{2})?)/")
 
 
 def cdi_spec(text: str) -> Iterator[CdiSpec]:
@@ -604,12 +605,12 @@ def cgroup_device(text: str) -> Iterator[CgroupDevice]:
     yield CgroupDevice(major=found[1], minor=found[2], access=found[3])
 
 
-_INSTANCE = re.compile(
+_INSTANCE = LazyRegex(
     r"(?:instance-type|instance_type|InstanceType|machine[_-]?type|vmSize|instanceType)\"?\s*[=:]\s*\"?(?P<type>[A-Za-z][\w.-]+)"
 )
-_NEURON = re.compile(r"(?:inf|trn)\d\w*\.")
-_NVIDIA_TYPES = re.compile(r"(?:p[2-6]\w*|g(?:[3-7]\w*))\.|Standard_N[CDVG]|(?:a2|a3|a4|g2)-|\w*gpu", re.IGNORECASE)
-_PLAIN_TYPES = re.compile(
+_NEURON = LazyRegex(r"(?:inf|trn)\d\w*\.")
+_NVIDIA_TYPES = LazyRegex(r"(?:p[2-6]\w*|g(?:[3-7]\w*))\.|Standard_N[CDVG]|(?:a2|a3|a4|g2)-|\w*gpu", re.IGNORECASE)
+_PLAIN_TYPES = LazyRegex(
     r"(?:[tmcr]\d[\w-]*|x\d\w*|i\d\w*|d\d\w*|z1d|hpc\w*|dl[12]\w*|vt1)\.|(?:e2|n1|n2d?|c2d?|c3d?|t2d|m1)-"
     r"|Standard_[ABDEFLM]"
 )

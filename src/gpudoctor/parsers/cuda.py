@@ -10,6 +10,7 @@ from gpudoctor.facts.driver import DriverVersion
 from gpudoctor.facts.framework import CudaError, CudaToolkit, SharedLibrary, SymbolError
 from gpudoctor.facts.host import EnvVar
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
 # number: name in the runtime, name in the driver API, the texts that either prints for it
@@ -91,20 +92,20 @@ _ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
 # Numbers of the runtime before CUDA 10.1, when they differed from those of the driver.
 _OLD_NUMBERS = {8: 98, 10: 101, 30: 999, 38: 100, 48: 209, 59: 710, 74: 716, 77: 700}
 _BY_NAME = {name.lower(): number for number, row in _ERRORS.items() for name in row[:2] if name}
-_NAME = re.compile(r"\b(?:cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+)")
-_TEXTS = re.compile(
+_NAME = LazyRegex(r"\b(?:cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+)")
+_TEXTS = LazyRegex(
     "|".join(f"(?P<n{number}>{'|'.join(map(re.escape, row[2]))})" for number, row in _ERRORS.items() if row[2]),
     re.IGNORECASE,
 )
 # A bare number counts only where the text says that it is a CUDA error.
-_NUMBER = re.compile(
+_NUMBER = LazyRegex(
     r"(?:CUDA(?: driver| runtime| API)? (?:error|failure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
     r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|Cuda failure|cuda_status|CUDA initialization failure)"
     r"(?: returned| status| code| failed with| with error| = |:){0,4} *[\[(:]?(?:error |code=)?(?P<number>\d{1,3})\b(?!\.\d)"
 )
-_RANK = re.compile(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
+_RANK = LazyRegex(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
 # Lines of a program's source, which name errors without having one.
-_SOURCE_CODE = re.compile(r"^\s*(?:case |return \"|#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
+_SOURCE_CODE = LazyRegex(r"^\s*(?:case |return \"|#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
 
 
 def cuda_error(text: str) -> Iterator[Fact]:
@@ -147,38 +148,38 @@ _LIBRARY = (
 )
 _ANY_LIBRARY = _LIBRARY.format("library")
 # How programs say that the loader did not find a library; `by` who says it.
-_NOT_FOUND: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("tensorflow", re.compile(rf"Could not (?:load|dlopen) (?:dynamic )?library '{_ANY_LIBRARY}'; dlerror")),
-    ("ldd", re.compile(rf"^\s*{_ANY_LIBRARY} => not found")),
+_NOT_FOUND: tuple[tuple[str, LazyRegex], ...] = (
+    ("tensorflow", LazyRegex(rf"Could not (?:load|dlopen) (?:dynamic )?library '{_ANY_LIBRARY}'; dlerror")),
+    ("ldd", LazyRegex(rf"^\s*{_ANY_LIBRARY} => not found")),
     (
         "loader",
-        re.compile(
+        LazyRegex(
             rf"{_ANY_LIBRARY}['\"]?: (?:cannot open|failed to open|(?i:kann die|ne peut ouvrir|impossible d'ouvrir|no se puede abrir|impossibile aprire|não foi possível abrir|не удается открыть|невозможно открыть|无法打开|не удалось открыть|共有オブジェクト))"
         ),
     ),
-    ("loader", re.compile(rf"Could not (?:load|locate|find) (?:the )?(?:library )?[`'\"]?{_ANY_LIBRARY}")),
+    ("loader", LazyRegex(rf"Could not (?:load|locate|find) (?:the )?(?:library )?[`'\"]?{_ANY_LIBRARY}")),
     (
         "loader",
-        re.compile(
+        LazyRegex(
             rf"(?:Unable|[Ff]ailed|Cannot|Can't) (?:to )?(?:load|open|dlopen|find)(?: any of)? (?:(?:shared |dynamic )?library )?[{{`'\"(]*{_ANY_LIBRARY}"
         ),
     ),
     (
         "loader",
-        re.compile(
+        LazyRegex(
             rf"(?:Library )?{_ANY_LIBRARY}['\"]? (?:is not found|was not found|not found|cannot be found|could not be found|is missing|which is missing|cannot found)"
         ),
     ),
-    ("loader", re.compile(rf"module (?:could not be found|not found)[^\n]*{_ANY_LIBRARY}")),
-    ("loader", re.compile(rf"depends on [`'\"]?{_ANY_LIBRARY}[`'\"]? which is missing")),
-    ("loader", re.compile(rf"CuPy failed to load {_ANY_LIBRARY}")),
+    ("loader", LazyRegex(rf"module (?:could not be found|not found)[^\n]*{_ANY_LIBRARY}")),
+    ("loader", LazyRegex(rf"depends on [`'\"]?{_ANY_LIBRARY}[`'\"]? which is missing")),
+    ("loader", LazyRegex(rf"CuPy failed to load {_ANY_LIBRARY}")),
 )
-_LINKER = re.compile(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
+_LINKER = LazyRegex(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
 # The container library looking around among adapters that are not NVIDIA's; a library that is there and doesn't fit.
-_NOT_MISSING = re.compile(r"dxcore\.c|undefined symbol|symbol lookup error")
-_LDCONFIG = re.compile(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
-_LDD = re.compile(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
-_LISTED = re.compile(
+_NOT_MISSING = LazyRegex(r"dxcore\.c|undefined symbol|symbol lookup error")
+_LDCONFIG = LazyRegex(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
+_LDD = LazyRegex(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
+_LISTED = LazyRegex(
     rf"(?:calling init: |generating link map|^[\da-f]+-[\da-f]+ r\S+ .* |^\s*|-> )(?P<path>/\S*/{_LIBRARY.format('library')})\s*$"
 )
 
@@ -237,14 +238,14 @@ def library_found(text: str) -> Iterator[Fact]:
     raise NotThisFormat
 
 
-_UNDEFINED = re.compile(
+_UNDEFINED = LazyRegex(
     r"(?:undefined symbol|symbol lookup error)[:,]? [`']?(?P<symbol>[A-Za-z_]\w*)'?(?:,? version [`']?(?P<library>[\w.-]+))?"
 )
-_LINK_TIME = re.compile(r"\bsymbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file \S+")
-_NO_VERSION = re.compile(
+_LINK_TIME = LazyRegex(r"\bsymbol (?P<symbol>\w+),? version (?P<library>[\w.-]+) not defined in file \S+")
+_NO_VERSION = LazyRegex(
     r": version [`'\u2018](?P<library>[\w.-]+)['\u2019] not found \(required by (?P<file>[^)]{1,400})\)"
 )
-_FILE_BEFORE = re.compile(r"([^\s:'\"]{1,300}\.so[.\d]{0,20}): ?$")
+_FILE_BEFORE = LazyRegex(r"([^\s:'\"]{1,300}\.so[.\d]{0,20}): ?$")
 
 
 def symbol_error(text: str) -> Iterator[Fact]:
@@ -270,8 +271,8 @@ def symbol_error(text: str) -> Iterator[Fact]:
     )
 
 
-_NVCC = re.compile(r"Cuda compilation tools, release (?P<version>\d+\.\d+)")
-_VERSION_TXT = re.compile(r"^CUDA Version (?P<version>\d+\.\d+)(?:\.\d+)?\s*$")
+_NVCC = LazyRegex(r"Cuda compilation tools, release (?P<version>\d+\.\d+)")
+_VERSION_TXT = LazyRegex(r"^CUDA Version (?P<version>\d+\.\d+)(?:\.\d+)?\s*$")
 
 
 def nvcc_version(text: str) -> Iterator[Fact]:
@@ -287,10 +288,10 @@ def nvcc_version(text: str) -> Iterator[Fact]:
     yield CudaToolkit(version=found["version"], seen_by="nvcc")
 
 
-_DRIVER = re.compile(
+_DRIVER = LazyRegex(
     r"^(?!\s*\|)(?P<before>.*?)\b(?:NVIDIA |nvidia |Nvidia )?[Dd]river [Vv]ersion ?[:=] ?(?P<version>\d{3}\.\d{2,3}(?:\.\d{1,3})?)\b(?:.*?CUDA [Vv]ersion ?[:=] ?(?P<cuda>\d+\.\d))?"
 )
-_CUDA_LINE = re.compile(r"^\s*CUDA [Vv]ersion ?[:=] ?(?P<cuda>\d+\.\d)\s*$")
+_CUDA_LINE = LazyRegex(r"^\s*CUDA [Vv]ersion ?[:=] ?(?P<cuda>\d+\.\d)\s*$")
 
 
 def driver_statement(text: str) -> Iterator[Fact]:
@@ -322,21 +323,21 @@ _NAMES = (
 _VALUE = r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']*"
 _PROMPT = r"(?:(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[^$#>\n]{0,80}|[\w~/.-]{0,60})?[$#>%] ?)?"
 _WORDS = r"(?:(?:sudo|env|export|set|setenv|declare|ENV|ARG|RUN|-|\++|!|%env|-gx|-x)\s+|Environment=|!)*"
-_START = re.compile(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")
-_NEXT = re.compile(rf"\s*\"?(?P<name>{_NAMES})=(?P<value>{_VALUE})")
-_OPTION = re.compile(
+_START = LazyRegex(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")
+_NEXT = LazyRegex(rf"\s*\"?(?P<name>{_NAMES})=(?P<value>{_VALUE})")
+_OPTION = LazyRegex(
     rf"(?:\s-e|\s--env|\s-x|\sENV|\sexport|\senv|[;&]|\bset)[ =]+(?:[\"'])?(?P<name>{_NAMES})=(?P<value>{_VALUE})"
 )
-_PYTHON = re.compile(
+_PYTHON = LazyRegex(
     rf"os\.(?:environ\[|putenv\(|environ\.setdefault\()[\"'](?P<name>{_NAMES})[\"']\]?\s*[=,]\s*(?:str\()?[\"']?(?P<value>[^\"'\n)]*)"
 )
-_KUBERNETES = re.compile(rf"^\s*-? ?name: [\"']?(?P<name>{_NAMES})[\"']?\s*$")
-_KUBERNETES_VALUE = re.compile(rf"^\s*value: *(?P<value>{_VALUE})\s*$")
-_ECHO = re.compile(rf"\becho \"?\$\{{?(?P<name>{_NAMES})\}}?\"?\s*$")
-_NCCL_SET = re.compile(
+_KUBERNETES = LazyRegex(rf"^\s*-? ?name: [\"']?(?P<name>{_NAMES})[\"']?\s*$")
+_KUBERNETES_VALUE = LazyRegex(rf"^\s*value: *(?P<value>{_VALUE})\s*$")
+_ECHO = LazyRegex(rf"\becho \"?\$\{{?(?P<name>{_NAMES})\}}?\"?\s*$")
+_NCCL_SET = LazyRegex(
     r"NCCL INFO (?P<name>NCCL_[A-Z0-9_]+) set (?:by environment )?to (?P<value>.*?)\.?$|(?P<name2>NCCL_[A-Z0-9_]+) set by environment to (?P<value2>.*?)\.?$"
 )
-_LOADER_PATH = re.compile(r"; LD_LIBRARY_PATH: (?P<value>\S+)")
+_LOADER_PATH = LazyRegex(r"; LD_LIBRARY_PATH: (?P<value>\S+)")
 
 
 def env_var(text: str) -> Iterator[Fact]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import DcgmResult, NvlinkLink
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_ROW = re.compile(r"\|\s?(?P<key>[^|]{1,40}?)\s*\|\s?(?P<value>[^|]*?)\s*\|\s*$")
-_STATUS = re.compile(r"(?P<status>Pass|Fail|Skip|Warn)\b(?:\s*-\s*(?P<which>All|GPUs?: ?[\d, ]+|.*))?")
-_GPU = re.compile(r"GPU(?:s:?)? ?(?P<index>\d{1,3})")
-_CODE = re.compile(r"\((?:Error )?(?:code|Code) ?(?P<code>\d+)\)|error code (?P<other>\d+)")
+_ROW = LazyRegex(r"\|\s?(?P<key>[^|]{1,40}?)\s*\|\s?(?P<value>[^|]*?)\s*\|\s*$")
+_STATUS = LazyRegex(r"(?P<status>Pass|Fail|Skip|Warn)\b(?:\s*-\s*(?P<which>All|GPUs?: ?[\d, ]+|.*))?")
+_GPU = LazyRegex(r"GPU(?:s:?)? ?(?P<index>\d{1,3})")
+_CODE = LazyRegex(r"\((?:Error )?(?:code|Code) ?(?P<code>\d+)\)|error code (?P<other>\d+)")
 
 
 def diag(text: str) -> Iterator[Fact]:
@@ -114,8 +114,8 @@ def _json_result(name: str, result: dict[str, Any]) -> DcgmResult:
     )
 
 
-_OWNER = re.compile(r"\s*(?P<what>gpuId|GPU|physicalId) ?(?P<index>\d{1,3}):?\s*$")
-_STATES = re.compile(r"\s*(?P<states>[UDX_](?: [UDX_]){1,79})\s*$")
+_OWNER = LazyRegex(r"\s*(?P<what>gpuId|GPU|physicalId) ?(?P<index>\d{1,3}):?\s*$")
+_STATES = LazyRegex(r"\s*(?P<states>[UDX_](?: [UDX_]){1,79})\s*$")
 _LETTERS = {"U": "active", "D": "inactive", "X": "disabled", "_": "not_supported"}
 
 
@@ -142,9 +142,9 @@ def link_status(text: str) -> Iterator[Fact]:
             for link, letter in enumerate(states["states"].split() if gpu else ()):
                 number += 1
                 yield NvlinkLink(gpu=gpu, link=link, state=_LETTERS[letter], at=at)
-        elif line.strip().startswith("Key:"):
-            break
-        elif line.strip() and not line.strip().startswith(("|", "+", "GPUs", "NvSwitches", "No NvSwitches")):
+        elif line.strip().startswith("Key:") or (
+            line.strip() and not line.strip().startswith(("|", "+", "GPUs", "NvSwitches", "No NvSwitches"))
+        ):
             break
         last = at
     if not number:

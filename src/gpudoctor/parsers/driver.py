@@ -9,14 +9,15 @@ from gpudoctor.facts.base import Fact
 from gpudoctor.facts.driver import DriverLibrary, GpuRefusal, KernelModule, SmiError
 from gpudoctor.facts.gpu import Gpu
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 from gpudoctor.patterns.template import pci_address
 
-_VERSION = re.compile(r"NVRM version: .*?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)")
-_LOADING = re.compile(
+_VERSION = LazyRegex(r"NVRM version: .*?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)")
+_LOADING = LazyRegex(
     r"NVRM: loading NVIDIA UNIX .{0,20}?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)"
 )
-_PREFIX = re.compile(r"^\W*NVRM:\s*")
+_PREFIX = LazyRegex(r"^\W*NVRM:\s*")
 
 
 def branch_of(version: str) -> int | None:
@@ -77,16 +78,16 @@ def module_unloading(text: str) -> Iterator[KernelModule]:
     yield KernelModule(name="nvidia", loaded=False, seen_by="log")
 
 
-_GPU_PCI = re.compile(r"NVIDIA GPU (?P<pci>(?:PCI:)?[0-9a-fA-F:]{7,16}(?:\.[0-7])?)")
-_PCI_ID = re.compile(r"\(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)")
+_GPU_PCI = LazyRegex(r"NVIDIA GPU (?P<pci>(?:PCI:)?[0-9a-fA-F:]{7,16}(?:\.[0-7])?)")
+_PCI_ID = LazyRegex(r"\(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)")
 # Pagers cut the first line, so the words that decide stand for the whole sentence.
-_LEGACY = re.compile(r"supported through the\s+NVIDIA (?P<legacy>\d+)(?:\.\w+)? [Ll]egacy", re.DOTALL)
-_LEGACY_NAME = re.compile(r"The NVIDIA (?P<name>.{3,60}?) GPU installed in")
-_RELEASE = re.compile(
+_LEGACY = LazyRegex(r"supported through the\s+NVIDIA (?P<legacy>\d+)(?:\.\w+)? [Ll]egacy", re.DOTALL)
+_LEGACY_NAME = LazyRegex(r"The NVIDIA (?P<name>.{3,60}?) GPU installed in")
+_RELEASE = LazyRegex(
     r"(?:supported by the\s+(?:NVIDIA )?|NVIDIA |The )(?P<version>\d{2,3}\.\d+(?:\.\d+)?)\s+(?:NVIDIA )?"
     r"(?:Linux |driver|graphics)"
 )
-_END = re.compile(
+_END = LazyRegex(
     r"driver release|www\.nvidia\.com\.|will ignore|this GPU\.|System Processor|kernel modules\.|to commands\."
 )
 
@@ -159,8 +160,8 @@ def _reason(joined: str) -> str | None:
 
 
 # (reason, what the message looks like), the most telling first.
-_FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (reason, re.compile(pattern, re.IGNORECASE))
+_FAILURES: tuple[tuple[str, LazyRegex], ...] = tuple(
+    (reason, LazyRegex(pattern, re.IGNORECASE))
     for reason, pattern in (
         (
             "library_mismatch",
@@ -202,9 +203,9 @@ _FAILURES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("other", r"Failed to initialize NVML: \S|NVIDIA-SMI has failed|nvml error: \S"),
     )
 )
-_LIBRARY_VERSION = re.compile(r"NVML library version:\s*(?P<version>\d+(?:\.\d+)+)")
-_CONTAINER = re.compile(r"nvidia-container-cli|OCI runtime|docker: |kubelet|nvidia-container-runtime")
-_PYTHON = re.compile(r"NVMLError|pynvml|py3nvml")
+_LIBRARY_VERSION = LazyRegex(r"NVML library version:\s*(?P<version>\d+(?:\.\d+)+)")
+_CONTAINER = LazyRegex(r"nvidia-container-cli|OCI runtime|docker: |kubelet|nvidia-container-runtime")
+_PYTHON = LazyRegex(r"NVMLError|pynvml|py3nvml")
 
 
 def smi_failure(text: str) -> Iterator[Fact]:
@@ -233,12 +234,12 @@ def smi_failure(text: str) -> Iterator[Fact]:
         yield DriverLibrary(name="libnvidia-ml", version=version, branch=branch_of(version), at=1)
 
 
-_CLIENT = re.compile(
+_CLIENT = LazyRegex(
     r"API mismatch: the (?:NVIDIA kernel module has version (?P<module1>[\d.]+\d)|client (?:'(?P<name>[^']*)' )?(?:\(pid (?P<pid>\d+)\) )?"
     r"has the version (?P<client>[\d.]+\d))"
 )
-_MODULE = re.compile(r"this kernel module has the version (?P<module>[\d.]+\d)")
-_COMPONENT = re.compile(r"this NVIDIA driver component has version\s+(?P<client>[\d.]+\d)")
+_MODULE = LazyRegex(r"this kernel module has the version (?P<module>[\d.]+\d)")
+_COMPONENT = LazyRegex(r"this NVIDIA driver component has version\s+(?P<client>[\d.]+\d)")
 
 
 def api_mismatch(text: str) -> Iterator[Fact]:

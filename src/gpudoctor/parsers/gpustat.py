@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import Gpu, GpuProcess
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_LINE = re.compile(
+_LINE = LazyRegex(
     r"\[(?P<index>\d{1,3})\] (?P<name>[^|]{3,60}?)\s*\|\s*(?P<temp>\d+)\s?['\u00b0]?C,(?:\s*\d+ %,)?\s*(?P<load>\d+|\?\?) %(?:,\s*[\d?]+ / [\d?]+ W)?\s*\|"
     r"\s*(?P<used>\d+) / (?P<total>\d+) MB\s*\|?(?P<processes>.*)"
 )
-_PROCESS = re.compile(r"(?P<name>[\w.@-]+(?::[\w.-]+)?)(?:/(?P<pid>\d+))?\((?P<memory>\d+|\?)M\)")
+_PROCESS = LazyRegex(r"(?P<name>[\w.@-]+(?::[\w.-]+)?)(?:/(?P<pid>\d+))?\((?P<memory>\d+|\?)M\)")
 
 
 def gpustat(text: str) -> Iterator[Fact]:

@@ -22,15 +22,16 @@ from gpudoctor.facts.host import (
     StepTime,
 )
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
 _RELEASE = r"\d+\.\d+\.\d+[\w.+~-]*"
-_UNAME = re.compile(rf"\bLinux (?P<node>[\w.-]+) (?P<release>{_RELEASE}) #\d+.*?(?P<machine>x86_64|aarch64|ppc64le)?")
-_BANNER = re.compile(rf"\bLinux version (?P<release>{_RELEASE}) \(")
-_HOST_KERNEL = re.compile(
+_UNAME = LazyRegex(rf"\bLinux (?P<node>[\w.-]+) (?P<release>{_RELEASE}) #\d+.*?(?P<machine>x86_64|aarch64|ppc64le)?")
+_BANNER = LazyRegex(rf"\bLinux version (?P<release>{_RELEASE}) \(")
+_HOST_KERNEL = LazyRegex(
     rf"^\W*(?:Kernel(?: Version)?|kernel-version\.full|uname -r)\s*[:=]\s*(?:Linux )?(?P<release>{_RELEASE})\s*$"
 )
-_BARE_RELEASE = re.compile(rf"^(?P<release>{_RELEASE})\s*$")
+_BARE_RELEASE = LazyRegex(rf"^(?P<release>{_RELEASE})\s*$")
 
 
 def uname(text: str) -> Iterator[Kernel]:
@@ -90,7 +91,7 @@ def manager_of(os_id: str | None, like: str = "") -> str | None:
     return next((_FAMILIES[name] for name in names if name in _FAMILIES), None)
 
 
-_OS_LINE = re.compile(r"^(?P<key>NAME|ID|ID_LIKE|VERSION_ID|PRETTY_NAME)=\"?(?P<value>[^\"\n]*)\"?\s*$")
+_OS_LINE = LazyRegex(r"^(?P<key>NAME|ID|ID_LIKE|VERSION_ID|PRETTY_NAME)=\"?(?P<value>[^\"\n]*)\"?\s*$")
 
 
 def os_release(text: str) -> Iterator[Os]:
@@ -120,7 +121,7 @@ def os_release(text: str) -> Iterator[Os]:
     )
 
 
-_OS_NAME = re.compile(
+_OS_NAME = LazyRegex(
     r"(?:(?:OS|Operating System|Distributor ID|Description|OS/Version|Distribution|DISTRIB_DESCRIPTION)\s*[:=]\s*\"?)?"
     r"\b(?P<name>Ubuntu|Debian GNU/Linux|CentOS(?: Linux| Stream)?|Red Hat Enterprise Linux(?: Server)?|Rocky Linux|AlmaLinux|Fedora(?: Linux)?"
     r"|Amazon Linux|openSUSE Leap|SUSE Linux Enterprise Server|Linux Mint|Oracle Linux Server)"
@@ -169,7 +170,7 @@ def command_line(text: str) -> Iterator[KernelOption]:
             yield KernelOption(name=name, setting=setting or None)
 
 
-_MEMORY = re.compile(r"^(?P<key>\w+(?:\(\w+\))?):\s+(?P<value>\d+)(?: kB)?\s*$")
+_MEMORY = LazyRegex(r"^(?P<key>\w+(?:\(\w+\))?):\s+(?P<value>\d+)(?: kB)?\s*$")
 
 
 def meminfo(text: str) -> Iterator[HostMemory]:
@@ -205,7 +206,7 @@ def meminfo(text: str) -> Iterator[HostMemory]:
     )
 
 
-_SIZE = re.compile(r"^(?P<number>\d+(?:[.,]\d+)?)(?P<unit>[BKMGTPkmgt]?)i?B?$")
+_SIZE = LazyRegex(r"^(?P<number>\d+(?:[.,]\d+)?)(?P<unit>[BKMGTPkmgt]?)i?B?$")
 _MIB = {"B": 1 / 2**20, "K": 1 / 1024, "M": 1, "G": 1024, "T": 2**20, "P": 2**30}
 
 
@@ -271,7 +272,7 @@ def free(text: str) -> Iterator[HostMemory]:
     )
 
 
-_DF = re.compile(
+_DF = LazyRegex(
     r"^(?P<device>\S+)\s+(?:(?P<type>[a-z][\w.]*)\s+)?(?P<size>[\d.,]+[KMGTPkB]?i?B?)\s+(?P<used>[\d.,]+[KMGTPkB]?i?B?)\s+"
     r"(?P<free>-|[\d.,]+[KMGTPkB]?i?B?)\s+(?P<percent>\d+)%\s+(?P<mount>/\S*)\s*$"
 )
@@ -310,7 +311,7 @@ def df(text: str) -> Iterator[FileSystem]:
         )
 
 
-_ULIMIT = re.compile(
+_ULIMIT = LazyRegex(
     r"^(?P<label>[a-z][\w /-]+?)\s+\((?:(?P<unit>[\w-]+), )?-(?P<flag>\w)\)\s+(?P<value>unlimited|\d+)\s*$"
 )
 _FLAGS = {
@@ -323,7 +324,7 @@ _FLAGS = {
     "c": "core",
     "i": "sigpending",
 }
-_PROC_LIMIT = re.compile(
+_PROC_LIMIT = LazyRegex(
     r"^Max (?P<name>locked memory|open files|processes|stack size|address space)\s+(?P<soft>unlimited|\d+)\s+(?P<hard>unlimited|\d+)"
 )
 _PROC_NAMES = {
@@ -333,7 +334,7 @@ _PROC_NAMES = {
     "stack size": "stack",
     "address space": "as",
 }
-_ASKED = re.compile(r"ulimit -(?P<hard>H)?(?:S)?(?P<flag>[lnuvs])\s*$")
+_ASKED = LazyRegex(r"ulimit -(?P<hard>H)?(?:S)?(?P<flag>[lnuvs])\s*$")
 
 
 def _limit(value: str) -> int:
@@ -395,10 +396,8 @@ def proc_limits(text: str) -> Iterator[Limit]:
             yield Limit(name=_PROC_NAMES[found["name"]], soft=soft, hard=hard, at=number)
 
 
-_PRESSURE = re.compile(
-    r"(?P<scope>some|full) avg10=(?P<avg10>[\d.]+) avg60=(?P<avg60>[\d.]+) avg300=(?P<avg300>[\d.]+)"
-)
-_RESOURCE = re.compile(r"pressure[/.](?P<resource>cpu|memory|io)\b")
+_PRESSURE = LazyRegex(r"(?P<scope>some|full) avg10=(?P<avg10>[\d.]+) avg60=(?P<avg60>[\d.]+) avg300=(?P<avg300>[\d.]+)")
+_RESOURCE = LazyRegex(r"pressure[/.](?P<resource>cpu|memory|io)\b")
 
 
 def pressure(text: str) -> Iterator[Pressure]:
@@ -449,10 +448,10 @@ def lockdown(text: str) -> Iterator[SecureBoot]:
     yield SecureBoot(lockdown=chosen[1])
 
 
-_UNIT = re.compile(r"^\W*(?P<name>[\w@.-]+)\.service(?: - |\s*$)")
-_ACTIVE = re.compile(r"^\s*Active: (?P<state>[\w-]+)(?: \((?P<sub>[^)]*)\))?")
-_LOADED = re.compile(r"^\s*Loaded: (?P<loaded>[\w-]+)(?: \((?P<detail>[^)]*)\))?")
-_EXIT = re.compile(r"status=(?P<code>\d+)")
+_UNIT = LazyRegex(r"^\W*(?P<name>[\w@.-]+)\.service(?: - |\s*$)")
+_ACTIVE = LazyRegex(r"^\s*Active: (?P<state>[\w-]+)(?: \((?P<sub>[^)]*)\))?")
+_LOADED = LazyRegex(r"^\s*Loaded: (?P<loaded>[\w-]+)(?: \((?P<detail>[^)]*)\))?")
+_EXIT = LazyRegex(r"status=(?P<code>\d+)")
 
 
 def systemctl_status(text: str) -> Iterator[Service]:
@@ -490,10 +489,10 @@ def systemctl_status(text: str) -> Iterator[Service]:
     yield Service(name=unit["name"], state=state, sub=sub, enabled=enabled, exit_code=code, at=last)
 
 
-_NODE = re.compile(
+_NODE = LazyRegex(
     r"^(?P<mode>[c-][rwx-]{9})[.+]?\s+\d+\s+(?P<owner>\S+)\s+(?P<group>\S+)\s+\d+,\s*\d+\s+.*?(?P<path>/dev/nvidia[\w/-]*|nvidia[\w-]*)\s*$"
 )
-_NO_NODE = re.compile(
+_NO_NODE = LazyRegex(
     r"(?:cannot access|cannot stat|stat failed:|open|can't open|Could not open|failed to stat|no such file or directory:)"
     r"[^/]{0,60}(?P<path>/dev/(?:nvidia[\w*-]*|nvidia-caps))[^:]{0,4}:.{0,60}(?:No such file or directory|no such file or directory|Datei oder Verzeichnis nicht gefunden"
     r"|Aucun fichier ou dossier|No existe el)"
@@ -541,7 +540,7 @@ def device_node_absent(text: str) -> Iterator[DeviceNode]:
     yield DeviceNode(path=found["path"].rstrip("'\""), present=False)
 
 
-_PS = re.compile(
+_PS = LazyRegex(
     r"^(?:(?P<user>[a-z_][\w-]*\+?)\s+)?(?P<pid>\d+)\s.*?\s(?P<state>D[sLl+<N]{0,3})\s.*?(?P<name>\[?nvidia[\w./-]*\]?|nv_queue|nv_open_q|python3?\S*)(?:\s|$)"
 )
 
@@ -560,14 +559,14 @@ def stuck_process(text: str) -> Iterator[Process]:
 
 
 _HYPERVISORS = (
-    ("vmware", re.compile(r"VMware", re.IGNORECASE)),
-    ("hyper-v", re.compile(r"Hyper-?V|Microsoft Corporation Virtual Machine", re.IGNORECASE)),
-    ("xen", re.compile(r"\bXen\b")),
-    ("virtualbox", re.compile(r"VirtualBox|innotek")),
-    ("nutanix", re.compile(r"Nutanix|\bAHV\b")),
-    ("kvm", re.compile(r"KVM|QEMU|oVirt|Bochs", re.IGNORECASE)),
+    ("vmware", LazyRegex(r"VMware", re.IGNORECASE)),
+    ("hyper-v", LazyRegex(r"Hyper-?V|Microsoft Corporation Virtual Machine", re.IGNORECASE)),
+    ("xen", LazyRegex(r"\bXen\b")),
+    ("virtualbox", LazyRegex(r"VirtualBox|innotek")),
+    ("nutanix", LazyRegex(r"Nutanix|\bAHV\b")),
+    ("kvm", LazyRegex(r"KVM|QEMU|oVirt|Bochs", re.IGNORECASE)),
 )
-_VIRTUAL = re.compile(
+_VIRTUAL = LazyRegex(
     r"Hypervisor detected: (?P<a>.*)|DMI: (?P<b>.*)|Hypervisor vendor:\s*(?P<c>.*)|Detected virtualization:? (?P<d>.*)"
     r"|Virtualization: (?P<f>\w+)\s*$|System manufacturer: (?P<g>.*)|Manufacturer: (?P<h>QEMU|VMware.*|Xen|Nutanix.*|Red Hat)\s*$"
     r"|Host bridge: .*?(?P<e>440BX/ZX/DX|440FX).*|(?P<i>Red Hat, Inc\.? (?:QEMU|Virtio|virtio)|VMware SVGA|VMware VMXNET|Virtio (?:network|block|SCSI|console))"
@@ -594,7 +593,7 @@ def hypervisor(text: str) -> Iterator[Cpu]:
     yield Cpu(virtual=True, hypervisor=name)
 
 
-_LINK = re.compile(
+_LINK = LazyRegex(
     r"(?P<name>e[nt]\w+|ib\w+|bond\w+|mlx5_\w+): (?:\w+ )?(?:NIC )?Link is [Uu]p[ ,-]+(?:at )?(?P<speed>\d+)\s*(?P<unit>[MG])b(?:ps|it)?"
 )
 
@@ -613,10 +612,10 @@ def link_up(text: str) -> Iterator[NetInterface]:
     yield NetInterface(name=found["name"], speed=speed, state="up")
 
 
-_STEP = re.compile(
+_STEP = LazyRegex(
     r"\b(?:Batch |batch_)?[Tt]ime:?\s+(?P<step>\d+\.\d+)s?\s*\((?:\d+\.\d+)\).{0,20}?\b[Dd]ata(?:[ _][Tt]ime)?:?\s+(?P<data>\d+\.\d+)s?\s*\("
 )
-_STEP_MM = re.compile(r"\btime: (?P<step>\d+\.\d+),? +(?:loss: \S+,? +)?data_time: (?P<data>\d+\.\d+)")
+_STEP_MM = LazyRegex(r"\btime: (?P<step>\d+\.\d+),? +(?:loss: \S+,? +)?data_time: (?P<data>\d+\.\d+)")
 
 
 def step_time(text: str) -> Iterator[StepTime]:
@@ -677,7 +676,10 @@ def numactl_show(text: str) -> Iterator[Numa]:
 FORMATS = (
     Format("uname", ("Linux version ", " #1 ", "-Ubuntu SMP", " SMP "), uname, lines=1),
     Format(
-        "kernel release", ("uname -r", "Kernel Version:", "Kernel: Linux", "kernel-version.full"), kernel_release, lines=2
+        "kernel release",
+        ("uname -r", "Kernel Version:", "Kernel: Linux", "kernel-version.full"),
+        kernel_release,
+        lines=2,
     ),
     Format("os-release", ("PRETTY_NAME=", "VERSION_ID="), os_release, lines=20, back=3),
     Format(

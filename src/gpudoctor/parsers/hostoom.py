@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpudoctor.facts.memory import HostOomKill
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 from gpudoctor.patterns.template import size_bytes
 
-_KILL = re.compile(
+_KILL = LazyRegex(
     r"(?P<scope>Memory cgroup out of memory|Out of memory(?: \([\w ]+\))?|OOM killed)?:? ?"
     r"Kill(?:ed)? process (?P<pid>\d+),? (?:\(|\")?(?P<name>[^)\",]{1,64})"
 )
-_RSS = re.compile(r"\banon-rss:(\d+)kB")
-_TOTAL_VM = re.compile(r"\btotal-vm:(\d+)kB")
-_CONSTRAINT = re.compile(
+_RSS = LazyRegex(r"\banon-rss:(\d+)kB")
+_TOTAL_VM = LazyRegex(r"\btotal-vm:(\d+)kB")
+_CONSTRAINT = LazyRegex(
     r"oom-kill:constraint=CONSTRAINT_(?P<constraint>\w+).*?(?:,oom_memcg=(?P<memcg>[^,\s]*))?"
     r"(?:,task_memcg=(?P<task_memcg>[^,\s]*))?,task=(?P<task>[^,]*),pid=(?P<pid>\d+)"
 )
-_LIMIT_OF = re.compile(r"Task in (?P<task>\S+) killed as a result of limit of (?P<memcg>\S+)")
-_USAGE = re.compile(r"memory: usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB, failcnt (?P<failcnt>\d+)")
-_STATS_FOR = re.compile(r"[Mm]emory cgroup stats for (?P<memcg>/[^\s:]*)")
-_REAPED = re.compile(r"oom_reaper: (?:reaped|unable to reap) process (?:pid:)?(?P<pid>\d+) \((?P<name>[^)]{1,64})\)")
-_INVOKED = re.compile(r"(?P<name>\S[^\[\]:]{0,40}) invoked oom-killer:")
+_LIMIT_OF = LazyRegex(r"Task in (?P<task>\S+) killed as a result of limit of (?P<memcg>\S+)")
+_USAGE = LazyRegex(r"memory: usage (?P<usage>\d+)kB, limit (?P<limit>\d+)kB, failcnt (?P<failcnt>\d+)")
+_STATS_FOR = LazyRegex(r"[Mm]emory cgroup stats for (?P<memcg>/[^\s:]*)")
+_REAPED = LazyRegex(r"oom_reaper: (?:reaped|unable to reap) process (?:pid:)?(?P<pid>\d+) \((?P<name>[^)]{1,64})\)")
+_INVOKED = LazyRegex(r"(?P<name>\S[^\[\]:]{0,40}) invoked oom-killer:")
 _UNLIMITED = 2**52  # kB; what the kernel prints for no limit
 
 
@@ -84,17 +84,17 @@ def kernel_oom(text: str) -> Iterator[HostOomKill]:
         raise NotThisFormat
 
 
-_OOMD_UNIT = re.compile(
+_OOMD_UNIT = LazyRegex(
     r"systemd-oomd.{0,40}(?:Killed|Considered|Would kill) (?P<unit>\S+) due to (?P<why>memory (?:pressure|used).{0,240})"
 )
-_OOMD_COUNT = re.compile(r"(?P<unit>\S+): systemd-oomd killed (?P<number>\d+) process")
-_EARLYOOM = re.compile(
+_OOMD_COUNT = LazyRegex(r"(?P<unit>\S+): systemd-oomd killed (?P<number>\d+) process")
+_EARLYOOM = LazyRegex(
     r"(?:earlyoom|nohang).{0,60}(?:[Ss]ending|[Kk]illing)\b.{0,20}?(?:(?P<signal>SIG\w+) )?(?:to )?process:? ?"
     r"(?P<pid>\d+)?(?: uid \d+)?,? ?\"?(?P<name>[^\",:]{1,64})?\"?.{0,60}"
 )
-_VMRSS = re.compile(r"VmRSS:? (?P<size>\d+) ?(?P<unit>[MK]i?B)")
-_AVAILABLE = re.compile(r"mem avail: *(?P<free>\d+) of *(?P<total>\d+) Mi?B")
-_NOHANG = re.compile(r"nohang.{0,40}(?:Sending|sending) SIG\w+ to the victim")
+_VMRSS = LazyRegex(r"VmRSS:? (?P<size>\d+) ?(?P<unit>[MK]i?B)")
+_AVAILABLE = LazyRegex(r"mem avail: *(?P<free>\d+) of *(?P<total>\d+) Mi?B")
+_NOHANG = LazyRegex(r"nohang.{0,40}(?:Sending|sending) SIG\w+ to the victim")
 
 
 def daemon_oom(text: str) -> Iterator[HostOomKill]:
@@ -135,8 +135,8 @@ def _unit(path: str) -> str:
 
 _S = r"\d[\d.,]*\s*[KMGTkmgt]?i?[bB]?"
 # scope, killer, pattern (groups: used, limit, total, process, pid, cgroup)
-_OTHERS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
-    (scope, killer, re.compile(pattern))
+_OTHERS: tuple[tuple[str, str, LazyRegex], ...] = tuple(
+    (scope, killer, LazyRegex(pattern))
     for scope, killer, pattern in (
         ("pod", "kubelet", r"\bOOMKilled\b(?!\"?'?\s*[:=]\s*(?:false|False|0\b|null))"),
         ("host", "kubelet", r"System OOM encountered, victim process: (?P<process>[^,]+), pid: (?P<pid>\d+)"),

@@ -12,10 +12,11 @@ import yaml
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.container import K8sDaemonSet, K8sNode, K8sPod, K8sScheduling, RuntimeClass
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
 # Names under which the plugin, the operator and their charts deploy; the first that fits decides.
-_COMPONENTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (component, re.compile(pattern))
+_COMPONENTS: tuple[tuple[str, LazyRegex], ...] = tuple(
+    (component, LazyRegex(pattern))
     for component, pattern in (
         ("validator", r"nvidia-(?:operator|cuda|driver|device-plugin|container-toolkit)-validat"),
         ("driver", r"nvidia-(?:driver|gpu-driver|vgpu-manager)|nvidia-vgpu-host-driver"),
@@ -28,11 +29,11 @@ _COMPONENTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("operator", r"^gpu-operator"),
     )
 )
-_FAILING = re.compile(
+_FAILING = LazyRegex(
     r"(?:Init:)?(?:CrashLoopBackOff|Error|ImagePullBackOff|ErrImagePull|InvalidImageName|OOMKilled|RunContainerError"
     r"|CreateContainer(?:Config)?Error|StartError|ContainerCannotRun|Failed)$"
 )
-_ROW = re.compile(
+_ROW = LazyRegex(
     r"^\s*(?:(?P<namespace>[a-z0-9][a-z0-9-]*)\s+)?(?:pod/)?(?P<name>[a-z0-9][a-z0-9.-]{2,252})\s+(?P<ready>\d+/\d+)\s+"
     r"(?P<status>[A-Z][\w:/.-]*)\s+(?P<restarts>\d+)(?:\s+\([^)]{1,40}\))?(?:\s+(?P<age>\d\S*|<\w+>)|\s*$)"
 )
@@ -70,7 +71,7 @@ def pod_row(text: str) -> Iterator[K8sPod]:
     )
 
 
-_DAEMONSET = re.compile(
+_DAEMONSET = LazyRegex(
     r"^\s*(?:[a-z0-9-]+\s+)?(?:daemonset\.apps/)?(?P<name>[a-z0-9][a-z0-9.-]+)\s+(?P<desired>\d+)\s+\d+\s+(?P<ready>\d+)\s+\d+\s+\d+\s+(?P<selector>\S+=\S*|<none>)\s+\d"
 )
 
@@ -114,7 +115,7 @@ def runtime_classes(text: str) -> Iterator[RuntimeClass]:
 
 # --- the scheduler ------------------------------------------------------------------------------------------------
 
-_NODES = re.compile(r"(?P<fit>\d+)/(?P<nodes>\d+) nodes are available: (?P<reasons>.*)")
+_NODES = LazyRegex(r"(?P<fit>\d+)/(?P<nodes>\d+) nodes are available: (?P<reasons>.*)")
 _ROLE_TAINTS = ("node-role.kubernetes.io/", "node.kubernetes.io/master", "CriticalAddonsOnly")
 _STATE_TAINTS = (
     "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "ToBeDeleted", "DeletionCandidate",
@@ -165,7 +166,7 @@ def scheduling(text: str) -> Iterator[K8sScheduling]:
 
 # --- describe -----------------------------------------------------------------------------------------------------
 
-_FIELD = re.compile(r"^(?P<indent>\s*)(?P<key>[A-Z][\w /-]*?|[\w./-]+):\s*(?P<value>.*)$")
+_FIELD = LazyRegex(r"^(?P<indent>\s*)(?P<key>[A-Z][\w /-]*?|[\w./-]+):\s*(?P<value>.*)$")
 
 
 def described(text: str) -> Iterator[Fact]:

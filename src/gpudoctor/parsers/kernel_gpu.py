@@ -10,15 +10,16 @@ from gpudoctor.facts.gpu import Gpu, PcieError, Sxid, Xid
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import snake
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
 _PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
-_XID = re.compile(r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)?[^)]{0,30}\): (?P<code>\d{1,3})\b(?:,? (?P<rest>.*))?")
-_PID = re.compile(r"pid='?(?P<pid>\d+)'?")
-_NAME = re.compile(r"name=(?P<name>[^,]+)")
-_PREVIOUS = re.compile(r"caused by previous Xid (?P<code>\d{1,3})")
-_RECOVERY = re.compile(r"changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x[0-9a-fA-F]+ \((?P<action>[^)]*)\)")
-_REPEATED = re.compile(r"message repeated (\d{1,6}) times")
+_XID = LazyRegex(r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)?[^)]{0,30}\): (?P<code>\d{1,3})\b(?:,? (?P<rest>.*))?")
+_PID = LazyRegex(r"pid='?(?P<pid>\d+)'?")
+_NAME = LazyRegex(r"name=(?P<name>[^,]+)")
+_PREVIOUS = LazyRegex(r"caused by previous Xid (?P<code>\d{1,3})")
+_RECOVERY = LazyRegex(r"changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x[0-9a-fA-F]+ \((?P<action>[^)]*)\)")
+_REPEATED = LazyRegex(r"message repeated (\d{1,6}) times")
 _ACTIONS = {
     "none": "none",
     "gpu_reset_required": "gpu_reset",
@@ -86,7 +87,7 @@ def xid(text: str) -> Iterator[Fact]:
         )
 
 
-_NAMED = re.compile(rf"NVRM: GPU at (?:PCI:)?(?P<pci>{_PCI}): (?P<uuid>GPU-[0-9a-fA-F-]+)")
+_NAMED = LazyRegex(rf"NVRM: GPU at (?:PCI:)?(?P<pci>{_PCI}): (?P<uuid>GPU-[0-9a-fA-F-]+)")
 
 
 def gpu_named(text: str) -> Iterator[Fact]:
@@ -104,12 +105,12 @@ def gpu_named(text: str) -> Iterator[Fact]:
 # How device plugins, monitors and schedulers pass an Xid on.
 _GPU_NAME = rf"GPU-[0-9a-fA-F-]+|(?:PCI:)?{_PCI}"
 _PASSED_ON = (
-    ("device-plugin", re.compile(rf"XidCriticalError: Xid=(?P<code>\d{{1,3}}) on (?:Device=)?(?P<gpu>{_GPU_NAME})?")),
-    ("monitor", re.compile(rf"\b[Xx][Ii][Dd] (?P<code>\d{{1,3}})(?: ?\([^)]*\))? (?:was |error )?(?:detected|found|occurred|reported) (?:on|for|by|at) (?:GPU )?(?P<gpu>{_GPU_NAME})")),
-    ("dcgm", re.compile(r"DCGM_FI_DEV_XID_ERRORS\{[^}]*UUID=\"(?P<gpu>GPU-[0-9a-fA-F-]+)\"[^}]*\} (?P<code>[1-9]\d{0,2})\b")),
-    ("dcgm", re.compile(r"(?:Detected|detected) XID (?:error )?(?P<code>\d{1,3}) (?:on|for) (?:GPU )?(?P<gpu>\d{1,2}|GPU-[0-9a-fA-F-]+)")),
-    ("monitor", re.compile(rf"(?:critical )?XID (?:error|err) (?P<code>\d{{1,3}})(?: (?:on|from) (?:GPU )?(?P<gpu>{_GPU_NAME}))?", re.IGNORECASE)),
-    ("monitor", re.compile(rf"(?P<gpu>{_GPU_NAME})[^\n]{{0,40}}\bXID(?: code| error)?[:=] ?(?P<code>\d{{1,3}})\b", re.IGNORECASE)),
+    ("device-plugin", LazyRegex(rf"XidCriticalError: Xid=(?P<code>\d{{1,3}}) on (?:Device=)?(?P<gpu>{_GPU_NAME})?")),
+    ("monitor", LazyRegex(rf"\b[Xx][Ii][Dd] (?P<code>\d{{1,3}})(?: ?\([^)]*\))? (?:was |error )?(?:detected|found|occurred|reported) (?:on|for|by|at) (?:GPU )?(?P<gpu>{_GPU_NAME})")),
+    ("dcgm", LazyRegex(r"DCGM_FI_DEV_XID_ERRORS\{[^}]*UUID=\"(?P<gpu>GPU-[0-9a-fA-F-]+)\"[^}]*\} (?P<code>[1-9]\d{0,2})\b")),
+    ("dcgm", LazyRegex(r"(?:Detected|detected) XID (?:error )?(?P<code>\d{1,3}) (?:on|for) (?:GPU )?(?P<gpu>\d{1,2}|GPU-[0-9a-fA-F-]+)")),
+    ("monitor", LazyRegex(rf"(?:critical )?XID (?:error|err) (?P<code>\d{{1,3}})(?: (?:on|from) (?:GPU )?(?P<gpu>{_GPU_NAME}))?", re.IGNORECASE)),
+    ("monitor", LazyRegex(rf"(?P<gpu>{_GPU_NAME})[^\n]{{0,40}}\bXID(?: code| error)?[:=] ?(?P<code>\d{{1,3}})\b", re.IGNORECASE)),
 )  # fmt: skip
 
 
@@ -134,10 +135,10 @@ def passed_on(text: str) -> Iterator[Fact]:
     raise NotThisFormat
 
 
-_SXID = re.compile(
+_SXID = LazyRegex(
     r"(?:(?P<switch>nvidia-nvswitch\d+)\W+)?SXid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)?\): (?P<code>\d{4,6}),? ?(?P<rest>.*)"
 )
-_SWITCH_LINK = re.compile(r"\b[Ll]ink (?P<link>\d{1,3})\b")
+_SWITCH_LINK = LazyRegex(r"\b[Ll]ink (?P<link>\d{1,3})\b")
 
 
 def sxid(text: str) -> Iterator[Fact]:
@@ -173,19 +174,17 @@ def sxid(text: str) -> Iterator[Fact]:
     )
 
 
-_BUS_ERROR = re.compile(
+_BUS_ERROR = LazyRegex(
     rf"(?:(?P<driver>[\w-]+) )?(?P<pci>{_PCI}): (?:AER: )?PCIe Bus Error: (?:severity=)?(?P<severity>Corrected|Correctable|Uncorrected|Uncorrectable)"
     r"(?: \((?P<fatal>Non-Fatal|Fatal)\))?(?:, type=(?P<type>[\w ]+))?"
 )
-_RECEIVED = re.compile(
+_RECEIVED = LazyRegex(
     r"AER: (?:Multiple )?(?P<severity>Corrected|Correctable|Uncorrected|Uncorrectable)(?: \((?P<fatal>Non-Fatal|Fatal)\))?"
     rf" error (?:message )?received(?: from|:)?(?: id=)?\s?(?P<pci>{_PCI})?"
 )
-_UNRECOVERED = re.compile(rf"(?P<pci>{_PCI}): (?:AER: )?(?:can't recover|[Dd]evice recovery failed)")
-_DPC = re.compile(rf"(?P<pci>{_PCI}): DPC: (?:containment event|unmasked uncorrectable error)")
-_HOTPLUG = re.compile(
-    rf"(?P<pci>{_PCI})[^\n]{{0,40}}pciehp[^\n]{{0,10}}: Slot\([^)]*\): (?:Link Down|Card not present)"
-)
+_UNRECOVERED = LazyRegex(rf"(?P<pci>{_PCI}): (?:AER: )?(?:can't recover|[Dd]evice recovery failed)")
+_DPC = LazyRegex(rf"(?P<pci>{_PCI}): DPC: (?:containment event|unmasked uncorrectable error)")
+_HOTPLUG = LazyRegex(rf"(?P<pci>{_PCI})[^\n]{{0,40}}pciehp[^\n]{{0,10}}: Slot\([^)]*\): (?:Link Down|Card not present)")
 
 
 def pcie_error(text: str) -> Iterator[Fact]:
@@ -218,8 +217,8 @@ def pcie_error(text: str) -> Iterator[Fact]:
     yield fact
 
 
-_APEI_SEVERITY = re.compile(r"\[Hardware Error\]:\s+(?:event )?severity: (?P<severity>\w+)")
-_APEI_DEVICE = re.compile(rf"\[Hardware Error\]:\s+device_id: (?P<pci>{_PCI})")
+_APEI_SEVERITY = LazyRegex(r"\[Hardware Error\]:\s+(?:event )?severity: (?P<severity>\w+)")
+_APEI_DEVICE = LazyRegex(rf"\[Hardware Error\]:\s+device_id: (?P<pci>{_PCI})")
 
 
 def apei(text: str) -> Iterator[Fact]:

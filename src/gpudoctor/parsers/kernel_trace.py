@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpudoctor.facts.host import KernelTrace
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
-_BLOCKED = re.compile(
+_BLOCKED = LazyRegex(
     r"task (?P<task>\S+?):(?P<pid>\d+) blocked (?:in I/O wait )?for more than (?P<seconds>\d+) seconds"
 )
-_STATE = re.compile(r"task:(?P<task>\S+)\s+state:D\b.*?pid:\s?(?P<pid>\d+)")
-_LOCKUP = re.compile(
+_STATE = LazyRegex(r"task:(?P<task>\S+)\s+state:D\b.*?pid:\s?(?P<pid>\d+)")
+_LOCKUP = LazyRegex(
     r"soft lockup - CPU#\d+ stuck for (?P<seconds>\d+)s! \[(?P<task>[^\]]+?):(?P<pid>\d+)\]|hard LOCKUP|detected stalls? on CPU"
 )
-_OOPS = re.compile(
+_OOPS = LazyRegex(
     r"BUG: unable to handle|BUG: kernel NULL pointer|kernel BUG at|general protection fault|Oops: |Oops\[#|"
     r"Unable to handle kernel|Kernel panic - not syncing|divide error: |invalid opcode: |unable to handle page fault"
 )
-_COMM = re.compile(r"\bPID: (?P<pid>\d+)\b.*?\bComm: (?P<task>\S+)")
-_FUNCTION = re.compile(r"(?P<function>[A-Za-z_]\w+)\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<module>nvidia\w*)\b")
+_COMM = LazyRegex(r"\bPID: (?P<pid>\d+)\b.*?\bComm: (?P<task>\S+)")
+_FUNCTION = LazyRegex(r"(?P<function>[A-Za-z_]\w+)\+0x[0-9a-f]+/0x[0-9a-f]+ \[(?P<module>nvidia\w*)\b")
 # Without an offset, as kdump and some distributions print it.
-_BARE = re.compile(
+_BARE = LazyRegex(
     r"^\s*\??\s*(?P<function>(?:_nv\d+rm|nv_\w+|rm_\w+|os_acquire\w+|uvm_\w+))\s*(?:\[(?:nvidia\w*)\])?\s*$"
 )
-_NEXT = re.compile(r"blocked for more than|BUG: |end trace|soft lockup|task:\S+ +state:")
-_GPU_TASK = re.compile(r"^(?:nvidia|nv_|irq/\d+-nvidia|UVM |uvm|dcgm|nv-hostengine|nvsm|X$|Xorg)")
+_NEXT = LazyRegex(r"blocked for more than|BUG: |end trace|soft lockup|task:\S+ +state:")
+_GPU_TASK = LazyRegex(r"^(?:nvidia|nv_|irq/\d+-nvidia|UVM |uvm|dcgm|nv-hostengine|nvsm|X$|Xorg)")
 
 
 def kernel_trace(text: str) -> Iterator[KernelTrace]:

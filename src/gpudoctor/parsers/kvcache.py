@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 from gpudoctor.facts.memory import FreeAtStart, KvCache
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import size_bytes
 
 _S = r"-?\d[\d.,]*\s*(?:[kKMGT]i?)?[bB]"
 _N = r"\d[\d,]*"
 
 # server, fatal, pattern with the groups needed/available in tokens (…_tokens) or sizes (…_size), length
-_WORDINGS: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
-    (server, fatal, re.compile(pattern, re.IGNORECASE))
+_WORDINGS: tuple[tuple[str, bool, LazyRegex], ...] = tuple(
+    (server, fatal, LazyRegex(pattern, re.IGNORECASE))
     for server, fatal, pattern in (
         ("vllm", True, rf"max seq len \((?P<needed_tokens>{_N})\) is larger than the maximum number of tokens that can be stored in (?:the )?KV cache \((?P<available_tokens>{_N})\)"),
         ("vllm", True, rf"max seq len \((?P<length>{_N})\), \(?(?P<needed_size>{_S}) KV cache is needed, which is larger than the available KV cache memory \((?P<available_size>{_S})\)(?:.{{0,80}}estimated maximum model length is (?P<fits>{_N}))?"),
@@ -96,13 +97,13 @@ def _mib(text: str) -> float | None:
     return -size if negative else size
 
 
-_VLLM = re.compile(
+_VLLM = LazyRegex(
     r"Free memory on device(?: (?P<device>\S+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) Gi?B\) on startup is less than desired "
     r"GPU memory utilization \([\d.]+, (?P<wanted>[\d.]+) Gi?B\)"
 )
-_TF_NEW = re.compile(r"totalMemory: (?P<total>[\d.]+\s*[KMGT]i?B) freeMemory: (?P<free>[\d.]+\s*[KMGT]i?B)")
-_TF_OLD = re.compile(r"Total memory: (?P<total>[\d.]+\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>[\d.]+\s*[KMGT]i?B)")
-_OLLAMA = re.compile(
+_TF_NEW = LazyRegex(r"totalMemory: (?P<total>[\d.]+\s*[KMGT]i?B) freeMemory: (?P<free>[\d.]+\s*[KMGT]i?B)")
+_TF_OLD = LazyRegex(r"Total memory: (?P<total>[\d.]+\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>[\d.]+\s*[KMGT]i?B)")
+_OLLAMA = LazyRegex(
     r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>[\d.]+ [KMGT]i?B)\" available=\"(?P<free>[\d.]+ [KMGT]i?B)\""
 )
 

@@ -11,13 +11,14 @@ from gpudoctor.facts.driver import ModuleParameter, Service
 from gpudoctor.facts.gpu import GpuCount
 from gpudoctor.facts.host import Cpu, PciDevice, Process, RdmaPort
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_PCI = re.compile(
+_PCI = LazyRegex(
     r"/sys/bus/pci/devices/(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(?P<name>[\w/]+): (?P<value>.*)$"
 )
-_PORT = re.compile(r"/sys/class/infiniband/(?P<device>[^/]+)/ports/(?P<port>\d+)/(?P<name>[\w/]+): (?P<value>.*)$")
+_PORT = LazyRegex(r"/sys/class/infiniband/(?P<device>[^/]+)/ports/(?P<port>\d+)/(?P<name>[\w/]+): (?P<value>.*)$")
 NVIDIA = 0x10DE
-_SPEED = re.compile(r"([\d.]+) GT/s")
+_SPEED = LazyRegex(r"([\d.]+) GT/s")
 
 
 def _hex(value: str | None) -> int | None:
@@ -195,7 +196,7 @@ def systemctl_show(text: str) -> Iterator[Service]:
         raise NotThisFormat
 
 
-_PROCESS = re.compile(r"(?P<user>\S+) +(?P<pid>\d+) (?P<state>\S+) +(?P<wchan>\S+)  (?P<name>.*)$")
+_PROCESS = LazyRegex(r"(?P<user>\S+) +(?P<pid>\d+) (?P<state>\S+) +(?P<wchan>\S+)  (?P<name>.*)$")
 
 
 def process_table(text: str) -> Iterator[Process]:

@@ -8,14 +8,15 @@ from itertools import pairwise
 
 from gpudoctor.facts.memory import GpuMemoryUse
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_SAMPLE = re.compile(
+_SAMPLE = LazyRegex(
     r"(?P<label>(?:(?:gpu|cuda|vram|torch\.cuda\.)[ _-]?)(?:\d+ )?(?:mem(?:ory)?(?:[ _-]?(?:allocated|usage|used|in use|alloc))?(?:\(\))?|usage|used)"
     r"|\bmem(?:ory)?[ _](?:allocated|used)(?:\(\))?)"
     r"(?: \((?P<unit_before>[KMG]i?B)\))?\s*(?:is|at|[:=|])?\s*(?P<value>\d[\d.]*)\s*(?P<unit>[KMG]i?B?|bytes)?(?![\w%])",
     re.IGNORECASE,
 )
-_PEAK = re.compile(r"(?:max|peak|total|limit|free|reserved|cached)[ _-]*$", re.IGNORECASE)
+_PEAK = LazyRegex(r"(?:max|peak|total|limit|free|reserved|cached)[ _-]*$", re.IGNORECASE)
 _SCALE = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "b": 1 / 2**20}
 FEWEST = 6  # samples that make a series
 _LEAST = 256.0  # MiB of growth, and

@@ -11,31 +11,32 @@ from collections.abc import Iterator
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning, RasGroup
 from gpudoctor.parsers.base import Format, NotThisFormat, Parser
+from gpudoctor.patterns.lazy import LazyRegex
 
 # Launchers put their own prefix before it; old releases and cut lines lack host and pid.
-_HEAD = re.compile(r"(?P<host>[\w.-]*):(?P<pid>\d{1,8}):\d{1,8} \[(?P<device>\d{1,3})\]")
-_INIT = re.compile(
+_HEAD = LazyRegex(r"(?P<host>[\w.-]*):(?P<pid>\d{1,8}):\d{1,8} \[(?P<device>\d{1,3})\]")
+_INIT = LazyRegex(
     r"\brank (?P<rank>\d{1,6}) nranks (?P<ranks>\d{1,6})"
     r"(?: cudaDev (?P<device>\d+))?(?: nvmlDev (?P<nvml>-?\d+))?(?: busId (?P<bus>[0-9a-fA-F]+))?"
     r"(?P<rest>.{0,80})"
 )
-_VERSION = re.compile(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\.\d+)?(?:\+cuda(?P<cuda>\d+\.\d+))?")
-_NETWORK = re.compile(r"Using network (?P<network>[^\r\n]{1,40})")
-_BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[0\])?(?P<interface>[^\s:]+):(?P<address>[^\s<]+)<")
-_ADAPTER = re.compile(r"\[\d+\](?:\{\d+\} )?[\w.+-]+:\d+/(?P<layer>IB|RoCE)")
-_CHANNEL = re.compile(
+_VERSION = LazyRegex(r"NCCL version (?P<version>\d+\.\d+(?:\.\d+)?)(?:\.\d+)?(?:\+cuda(?P<cuda>\d+\.\d+))?")
+_NETWORK = LazyRegex(r"Using network (?P<network>[^\r\n]{1,40})")
+_BOOTSTRAP = LazyRegex(r"Bootstrap ?: Using (?:\[0\])?(?P<interface>[^\s:]+):(?P<address>[^\s<]+)<")
+_ADAPTER = LazyRegex(r"\[\d+\](?:\{\d+\} )?[\w.+-]+:\d+/(?P<layer>IB|RoCE)")
+_CHANNEL = LazyRegex(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<a>\d+)\[[0-9a-fA-F]+\] -> (?P<b>\d+)\[[0-9a-fA-F]+\]"
     r"(?: \[(?:send|receive)\])? via (?P<via>[\w./()+ -]{2,60})"
 )
-_WARN = re.compile(r"(?:(?P<position>[\w./+-]+\.\w+:\d+) )?(?:\([^()]{1,80}\) )?NCCL WARN (?P<message>.*)")
+_WARN = LazyRegex(r"(?:(?P<position>[\w./+-]+\.\w+:\d+) )?(?:\([^()]{1,80}\) )?NCCL WARN (?P<message>.*)")
 
 # How the message about the optional network plugin reads in the releases; ranks of one release word it alike.
 _ERAS = (
-    ("up to 2.15", re.compile(r"NET/Plugin : No plugin found \(libnccl-net\.so\)")),
-    ("2.16 to 2.18", re.compile(r"NET/Plugin : (?:Plugin load \(libnccl-net\.so\) returned|No plugin found, using)")),
-    ("2.19 to 2.20", re.compile(r"NET/Plugin : dlerror=")),
-    ("2.21", re.compile(r"NET/Plugin: (?:No plugin found|Plugin load returned)")),
-    ("2.22 or newer", re.compile(r"NET/Plugin: Could not find: ")),
+    ("up to 2.15", LazyRegex(r"NET/Plugin : No plugin found \(libnccl-net\.so\)")),
+    ("2.16 to 2.18", LazyRegex(r"NET/Plugin : (?:Plugin load \(libnccl-net\.so\) returned|No plugin found, using)")),
+    ("2.19 to 2.20", LazyRegex(r"NET/Plugin : dlerror=")),
+    ("2.21", LazyRegex(r"NET/Plugin: (?:No plugin found|Plugin load returned)")),
+    ("2.22 or newer", LazyRegex(r"NET/Plugin: Could not find: ")),
 )
 
 
@@ -181,11 +182,11 @@ def warning(text: str) -> Iterator[Fact]:
     yield NcclWarning(message=found["message"].strip()[:300], position=found["position"], host=host, device=device)
 
 
-_WORK = re.compile(r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) ran for (?P<elapsed>\d+) milliseconds")
-_ITEM = re.compile(r"(?P<name>SeqNum|OpType|NumelIn|TensorShape|Timeout\(ms\))=(?P<value>\[[^\]]*\]|[^,()]+)")
-_RANK = re.compile(r"(?i)\brank ?(?P<rank>\d{1,6})\]")
-_GROUP = re.compile(r"\[PG (?:ID )?(?P<group>[^\]]{0,60}?),? ?Rank (?P<rank>\d+)\]")
-_PROGRESS = re.compile(r"last enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)")
+_WORK = LazyRegex(r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) ran for (?P<elapsed>\d+) milliseconds")
+_ITEM = LazyRegex(r"(?P<name>SeqNum|OpType|NumelIn|TensorShape|Timeout\(ms\))=(?P<value>\[[^\]]*\]|[^,()]+)")
+_RANK = LazyRegex(r"(?i)\brank ?(?P<rank>\d{1,6})\]")
+_GROUP = LazyRegex(r"\[PG (?:ID )?(?P<group>[^\]]{0,60}?),? ?Rank (?P<rank>\d+)\]")
+_PROGRESS = LazyRegex(r"last enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)")
 
 
 def _elements(text: str | None) -> int | None:
@@ -238,12 +239,12 @@ def watchdog(text: str) -> Iterator[Fact]:
         )
 
 
-_RAS_HEAD = re.compile(r"^\s*#\d+-\d+ \((?P<comm>[0-9a-fA-F]+)\) (?P<status>\w+)")
-_RAS_COUNT = re.compile(
+_RAS_HEAD = LazyRegex(r"^\s*#\d+-\d+ \((?P<comm>[0-9a-fA-F]+)\) (?P<status>\w+)")
+_RAS_COUNT = LazyRegex(
     r"^\s*(?P<number>\d+) ranks? (?:have|has) launched up to (?:operation|collective) (?P<count>\d+)"
     r"|^\s*(?P<none>\d+) ranks? (?:have|has) not launched any"
 )
-_RAS_RANK = re.compile(r"^\s*Rank (?P<rank>\d+) -- GPU .{1,60}? on node (?P<host>\S+)")
+_RAS_RANK = LazyRegex(r"^\s*Rank (?P<rank>\d+) -- GPU .{1,60}? on node (?P<host>\S+)")
 
 
 def ras(text: str) -> Iterator[Fact]:

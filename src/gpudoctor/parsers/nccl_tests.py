@@ -11,28 +11,29 @@ from typing import Any
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import NcclRank, NcclTest
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
 # Prefixes of mpirun --tag-output, srun -l, kubectl logs --prefix; some stand in the middle of a line.
-_PREFIX = re.compile(
+_PREFIX = LazyRegex(
     r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err|diag)>:?)?(?=[\s#:\d])|^\s*\d{1,4}: (?=\s*[#\d])|^\[[\w./-]{1,120}\] ?(?=[#\s])"
 )
-_STATEMENT = re.compile(r"(?P<name>[a-z_]+_perf)(?:_mpi)?\b")
-_HEADING = re.compile(
+_STATEMENT = LazyRegex(r"(?P<name>[a-z_]+_perf)(?:_mpi)?\b")
+_HEADING = LazyRegex(
     r"nThread\s+(?P<threads>\d+)\s+nGpus\s+(?P<gpus>\d+)\s+minBytes\s+(?P<low>\d+)\s+maxBytes\s+(?P<high>\d+)"
 )
-_DEVICE = re.compile(
+_DEVICE = LazyRegex(
     r"#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+(?P<pid>\d+)\s+)?(?:on\s+(?P<host>\S+)|uses)\s+device\s+(?P<device>\d+)"
     r"\s+\[(?P<bus>[0-9a-fA-Fx:.]+)\]\s*(?P<name>[^\r\n]*)"
 )
-_ROW = re.compile(
+_ROW = LazyRegex(
     r"(?:^|[\s|>:\]])(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>u?int\d+|u?char|float|double|half|bfloat16|f8e\w+|fp8\w*)"
     r"(?:\s+(?P<op>sum|prod|max|min|avg|mulsum|none|all))?(?:\s+(?P<root>-?\d+)(?=\s))?(?P<numbers>(?:\s+[-+\w./]+){3,14})\s*$"
 )
-_TITLES = re.compile(r"#\s+(?:size\s+count|bytes\s+N)\b.*\balgbw\b")
-_BOUNDS = re.compile(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
-_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(?P<number>[\d.]+)")
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
+_TITLES = LazyRegex(r"#\s+(?:size\s+count|bytes\s+N)\b.*\balgbw\b")
+_BOUNDS = LazyRegex(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
+_AVERAGE = LazyRegex(r"Avg bus bandwidth\s*:\s*(?P<number>[\d.]+)")
+_NUMBER = LazyRegex(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 
 FLAT_SPREAD = 1.15  # largest to smallest bandwidth of a curve without a ramp
 

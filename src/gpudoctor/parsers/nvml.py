@@ -24,7 +24,7 @@ _REASONS = {
 
 
 def _branch(version: str) -> int | None:
-    head = version.split(".")[0]
+    head = version.split(".", maxsplit=1)[0]
     return int(head) if head.isdigit() else None
 
 
@@ -42,7 +42,7 @@ def nvml(text: str) -> Iterator[Fact]:
     if not text.startswith("begin nvmlInit"):
         raise NotThisFormat
     number = -1
-    for number, line in enumerate(text.split("\n")):  # noqa: B007
+    for number, line in enumerate(text.split("\n")):
         if not line.startswith("{"):
             continue
         try:

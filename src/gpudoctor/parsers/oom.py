@@ -13,6 +13,7 @@ from math import prod
 
 from gpudoctor.facts.memory import GpuOom
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import size_bytes
 
 MIB = 2**20
@@ -25,13 +26,13 @@ B = r"\d[\d,]*"  # a number of bytes
 
 _SIZES = ("requested", "total", "free", "process", "allocated", "reserved", "reserved_unallocated", "limit", "others")
 # What stands before the words where nothing failed: advice, source code that catches the error, statistics.
-_ADVICE = re.compile(
+_ADVICE = LazyRegex(
     r"(?:\bif (?:you|there|it|this|the)\b|\bto (?:avoid|prevent|fix|reduce)\b|\bavoid|\bprevent|\bin case of\b|\bwhen (?:you|there)\b"
     r"|\b(?:may|might|could|can|will|would) (?:\w+ )?(?:cause|lead|run|result|get|be|go)\b|\bexcept\b|\bcatch\b|\bisinstance\(|[#>] |\blikely to\b|\brisk)"
     r"[^.!:]{0,80}$",
     re.IGNORECASE,
 )
-_NEW_RECORD = re.compile(
+_NEW_RECORD = LazyRegex(
     r"\s*(?:$|Traceback |File \"|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\w+Error\b|\[rank\d|ERROR|WARN|INFO|raise |\+-|[\w.-]+@[\w.-]+:|\$ )"
 )
 
@@ -41,12 +42,12 @@ class Wording:
     """How one program says it. what: as in GpuOom; `line` is searched in the message from its line on."""
 
     framework: str
-    line: re.Pattern[str]
+    line: LazyRegex
     what: str = "tensor"
 
 
 def _wording(framework: str, pattern: str, what: str = "tensor") -> Wording:
-    return Wording(framework, re.compile(pattern, re.IGNORECASE), what)
+    return Wording(framework, LazyRegex(pattern, re.IGNORECASE), what)
 
 
 _WORDINGS = (
@@ -178,18 +179,18 @@ def _mib(size: str | None) -> float | None:
     return value if value < _ABSURD else None
 
 
-_TRIED = re.compile(rf"out of memory\.? ?Tried to allocate (?P<requested>{S})(?=[\s.(])", re.IGNORECASE)
-_DEVICE = re.compile(r"\(?GPU (?P<device>\d+)(?:;| has a total)")
+_TRIED = LazyRegex(rf"out of memory\.? ?Tried to allocate (?P<requested>{S})(?=[\s.(])", re.IGNORECASE)
+_DEVICE = LazyRegex(r"\(?GPU (?P<device>\d+)(?:;| has a total)")
 _NUMBERS = {
-    "total": re.compile(rf"(?:total capaci?ty of (?P<new>{S})(?= of which)|; (?P<old>{S}) total capacity)"),
-    "free": re.compile(rf"(?:of which (?P<new>{S}) is free|; (?P<old>{S}) free\b)"),
-    "allocated": re.compile(rf"(?:memory (?P<new>{S}) is allocated by PyTorch|; (?P<old>{S}) already allocated)"),
-    "reserved": re.compile(rf"; (?P<old>{S}) reserved in total"),
-    "reserved_unallocated": re.compile(rf"(?:and (?P<new>{S}) is reserved by PyTorch but|; (?P<old>{S}) cached)"),
-    "limit": re.compile(rf"(?P<new>{S}) allowed\b"),
-    "process": re.compile(rf"this process has (?P<new>{S}) memory in use"),
+    "total": LazyRegex(rf"(?:total capaci?ty of (?P<new>{S})(?= of which)|; (?P<old>{S}) total capacity)"),
+    "free": LazyRegex(rf"(?:of which (?P<new>{S}) is free|; (?P<old>{S}) free\b)"),
+    "allocated": LazyRegex(rf"(?:memory (?P<new>{S}) is allocated by PyTorch|; (?P<old>{S}) already allocated)"),
+    "reserved": LazyRegex(rf"; (?P<old>{S}) reserved in total"),
+    "reserved_unallocated": LazyRegex(rf"(?:and (?P<new>{S}) is reserved by PyTorch but|; (?P<old>{S}) cached)"),
+    "limit": LazyRegex(rf"(?P<new>{S}) allowed\b"),
+    "process": LazyRegex(rf"this process has (?P<new>{S}) memory in use"),
 }
-_PROCESS = re.compile(rf"Process (?P<pid>\d+) has (?P<size>{S}) memory in use")
+_PROCESS = LazyRegex(rf"Process (?P<pid>\d+) has (?P<size>{S}) memory in use")
 
 
 def _pytorch(message: str) -> GpuOom | None:
@@ -245,12 +246,12 @@ def _complete(fact: GpuOom, seen: list[tuple[int, float | None]]) -> None:
             fact.others_share = round(fact.others / total, 4)
 
 
-_ASYNC = re.compile(r"OutOfMemoryError.{0,40}Allocation on device ?(?P<device>\d+)?")
+_ASYNC = LazyRegex(r"OutOfMemoryError.{0,40}Allocation on device ?(?P<device>\d+)?")
 _ASYNC_NUMBERS = {
-    "allocated": re.compile(rf"Currently allocated\s*: (?P<size>{S})"),
-    "requested": re.compile(rf"Requested\s*: (?P<size>{S})"),
-    "total": re.compile(rf"Device limit\s*: (?P<size>{S})"),
-    "free": re.compile(rf"Free \(according to CUDA\)\s*: (?P<size>{S})"),
+    "allocated": LazyRegex(rf"Currently allocated\s*: (?P<size>{S})"),
+    "requested": LazyRegex(rf"Requested\s*: (?P<size>{S})"),
+    "total": LazyRegex(rf"Device limit\s*: (?P<size>{S})"),
+    "free": LazyRegex(rf"Free \(according to CUDA\)\s*: (?P<size>{S})"),
 }
 
 
@@ -293,7 +294,7 @@ def _from_wording(wording: Wording, found: re.Match[str], message: str) -> GpuOo
     return fact
 
 
-_RANK = re.compile(r"\[rank(\d+)\]|\brank[ :=]?(\d+)\b|\bTP(\d+)\b|\[(\d+)\]<stderr>", re.IGNORECASE)
+_RANK = LazyRegex(r"\[rank(\d+)\]|\brank[ :=]?(\d+)\b|\bTP(\d+)\b|\[(\d+)\]<stderr>", re.IGNORECASE)
 
 
 def _rank(message: str) -> int | None:
@@ -305,7 +306,7 @@ def _size(mib: float) -> str:
     return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
 
 
-_STATISTICS = re.compile(r"\b(Limit|InUse|MaxInUse|NumAllocs|MaxAllocSize):\s+(\d+)")
+_STATISTICS = LazyRegex(r"\b(Limit|InUse|MaxInUse|NumAllocs|MaxAllocSize):\s+(\d+)")
 
 
 def bfc_statistics(text: str) -> Iterator[GpuOom]:

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from gpudoctor.facts.driver import DkmsModule, DriverLibrary, KernelModule, ModuleFile, ModuleLoadError, Package
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.driver import branch_of
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
 # Packages of other things are of no use to any rule.
-_RELEVANT = re.compile(
+_RELEVANT = LazyRegex(
     r"nvidia|cuda|cudnn|nccl|nouveau|linux-(?:headers|image|modules|zen|lts|hardened)|kernel-(?:devel|headers|default-devel|core)"
     r"|libnv|dkms|xserver-xorg-video-nv|docker|containerd|^linux$",
     re.IGNORECASE,
 )
-_UPSTREAM = re.compile(r"^(?:\d+:)?(?P<version>\d{2,3}\.\d+(?:\.\d+)?)")
+_UPSTREAM = LazyRegex(r"^(?:\d+:)?(?P<version>\d{2,3}\.\d+(?:\.\d+)?)")
 _KERNEL = r"\d+\.\d+\.\d+[\w.+~-]*"
 
 
-def _rows(row: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
+def _rows(row: LazyRegex, text: str) -> Iterator[tuple[int, re.Match[str]]]:
     """Yield the rows of relevant packages from the first line on, up to the first line of anything else.
 
     Whole lists hold thousands of packages: stopping at once keeps them linear, the next relevant row begins anew.
@@ -47,7 +48,7 @@ def package(name: str, version: str | None, manager: str, *, installed: bool = T
     return Package(name=name, version=version, branch=branch, manager=manager, installed=installed, at=at)
 
 
-_DPKG = re.compile(r"^(?P<state>[uirph][nicurHWtTF]R?)\s+(?P<name>[\w.+-]+)(?::\w+)?\s+(?P<version>\S+)\s")
+_DPKG = LazyRegex(r"^(?P<state>[uirph][nicurHWtTF]R?)\s+(?P<name>[\w.+-]+)(?::\w+)?\s+(?P<version>\S+)\s")
 
 
 def dpkg_list(text: str) -> Iterator[Package]:
@@ -63,7 +64,7 @@ def dpkg_list(text: str) -> Iterator[Package]:
         yield fact
 
 
-_APT_LIST = re.compile(r"^(?P<name>[\w.+-]+)/\S+\s+(?P<version>\S+)\s+\w+\s+\[(?P<state>[^\]]+)\]")
+_APT_LIST = LazyRegex(r"^(?P<name>[\w.+-]+)/\S+\s+(?P<version>\S+)\s+\w+\s+\[(?P<state>[^\]]+)\]")
 
 
 def apt_list(text: str) -> Iterator[Package]:
@@ -78,7 +79,7 @@ def apt_list(text: str) -> Iterator[Package]:
             yield package(found["name"], found["version"], "apt", at=number)
 
 
-_RPM = re.compile(
+_RPM = LazyRegex(
     r"^(?P<name>[A-Za-z][\w.+-]*?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?\s*$"
 )
 
@@ -93,7 +94,7 @@ def rpm_list(text: str) -> Iterator[Package]:
         yield package(found["name"], found["version"], "dnf", at=number)
 
 
-_YUM_ROW = re.compile(
+_YUM_ROW = LazyRegex(
     r"^(?P<name>[\w.+-]+)\.(?:x86_64|aarch64|noarch|i686|ppc64le)\s+(?P<version>\S+)\s+(?P<repo>\S+)\s*$"
 )
 
@@ -115,7 +116,7 @@ def yum_list(text: str) -> Iterator[Package]:
             yield package(found["name"], found["version"], "dnf", at=number)
 
 
-_NO_MATCH = re.compile(
+_NO_MATCH = LazyRegex(
     r"No [Mm]atch for argument: (?P<a>\S+)|package (?P<b>[\w.+-]+) is not installed|Package '?(?P<c>[\w.+-]+)'? is not installed"
     r"|no packages found matching (?P<d>[\w.*+-]+)|error: package '(?P<e>[\w.+-]+)' was not found"
 )
@@ -134,7 +135,7 @@ def package_absent(text: str) -> Iterator[Package]:
     yield Package(name=name, installed=False)
 
 
-_PACMAN = re.compile(r"^(?:local/|extra/|core/)?(?P<name>[a-z][\w.+-]*) (?P<version>\d[\w.:+~]*-\d[\w.]*)\s*(?:\[.*)?$")
+_PACMAN = LazyRegex(r"^(?:local/|extra/|core/)?(?P<name>[a-z][\w.+-]*) (?P<version>\d[\w.:+~]*-\d[\w.]*)\s*(?:\[.*)?$")
 
 
 def pacman_list(text: str) -> Iterator[Package]:
@@ -147,7 +148,7 @@ def pacman_list(text: str) -> Iterator[Package]:
         yield package(found["name"], found["version"], "pacman", at=number)
 
 
-_DKMS = re.compile(
+_DKMS = LazyRegex(
     rf"^(?:\S*[$#] )?(?P<name>[\w.+-]*nvidia[\w.+-]*)(?:/|, )(?P<version>\d[\w.]*)"
     rf"(?:, (?P<kernel>{_KERNEL}), (?P<arch>\w+))?: (?P<state>\w+)"
 )
@@ -175,10 +176,10 @@ def dkms_status(text: str) -> Iterator[DkmsModule]:
         )
 
 
-_KO = re.compile(
+_KO = LazyRegex(
     rf"(?P<path>/(?:usr/)?lib/modules/(?P<kernel>{_KERNEL})/\S*?/(?P<name>nvidia[\w-]*)\.ko(?:\.[xg]z|\.zst)?)(?=[\s:'\"]|$)"
 )
-_FIELD = re.compile(r"^(?P<key>filename|version|license|vermagic|signer|firmware):\s+(?P<value>.*)$")
+_FIELD = LazyRegex(r"^(?P<key>filename|version|license|vermagic|signer|firmware):\s+(?P<value>.*)$")
 
 
 def modinfo(text: str) -> Iterator[ModuleFile]:
@@ -261,8 +262,8 @@ def module_listing(text: str) -> Iterator[ModuleFile]:
             )
 
 
-_LSMOD = re.compile(r"^(?P<name>\w+)\s+(?P<size>\d+)\s+(?P<used>\d+)(?:\s+(?P<by>[\w,\[\]-]+))?\s*$")
-_PROC = re.compile(r"^(?P<name>\w+) (?P<size>\d+) (?P<used>\d+) (?P<by>\S+) (?P<state>Live|Loading|Unloading)\b")
+_LSMOD = LazyRegex(r"^(?P<name>\w+)\s+(?P<size>\d+)\s+(?P<used>\d+)(?:\s+(?P<by>[\w,\[\]-]+))?\s*$")
+_PROC = LazyRegex(r"^(?P<name>\w+) (?P<size>\d+) (?P<used>\d+) (?P<by>\S+) (?P<state>Live|Loading|Unloading)\b")
 
 
 def lsmod(text: str) -> Iterator[KernelModule]:
@@ -296,7 +297,7 @@ def proc_modules(text: str) -> Iterator[KernelModule]:
         yield KernelModule(name=found["name"], used_by=int(found["used"]), seen_by="lsmod", at=number)
 
 
-_PROMPT = re.compile(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]\s*|[$#%>+]\s*|\S+[$#]\s+)")
+_PROMPT = LazyRegex(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]\s*|[$#%>+]\s*|\S+[$#]\s+)")
 
 
 def lsmod_grep(text: str) -> Iterator[KernelModule]:
@@ -321,8 +322,8 @@ def lsmod_grep(text: str) -> Iterator[KernelModule]:
         yield KernelModule(name=found["name"], used_by=int(found["used"]), seen_by="lsmod", at=number)
 
 
-_LIBRARY_FILE = re.compile(r"(?P<name>libcuda|libnvidia-ml)\.so\.(?P<version>\d{3}\.\d+(?:\.\d+)?)(?![\w.])")
-_FOREIGN = re.compile(r"/(?:docker|containers|overlay2?|snap|flatpak|enroot|rootfs|merged|compat|stubs)\b")
+_LIBRARY_FILE = LazyRegex(r"(?P<name>libcuda|libnvidia-ml)\.so\.(?P<version>\d{3}\.\d+(?:\.\d+)?)(?![\w.])")
+_FOREIGN = LazyRegex(r"/(?:docker|containers|overlay2?|snap|flatpak|enroot|rootfs|merged|compat|stubs)\b")
 
 
 def library_file(text: str) -> Iterator[DriverLibrary]:
@@ -343,28 +344,28 @@ def library_file(text: str) -> Iterator[DriverLibrary]:
     )
 
 
-_REFUSALS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_REFUSALS: tuple[tuple[str, LazyRegex], ...] = (
     (
         "key_rejected",
-        re.compile(r"Required key not available|Key was rejected by service|Key has expired|Key was revoked"),
+        LazyRegex(r"Required key not available|Key was rejected by service|Key has expired|Key was revoked"),
     ),
-    ("unknown_symbol", re.compile(r"Unknown symbol in module")),
-    ("bad_format", re.compile(r"Invalid module format|Exec format error")),
-    ("no_such_device", re.compile(r"No such device")),
-    ("not_permitted", re.compile(r"Operation not permitted")),
-    ("not_implemented", re.compile(r"Function not implemented")),
-    ("busy", re.compile(r"Device or resource busy")),
-    ("no_memory", re.compile(r"Cannot allocate memory")),
+    ("unknown_symbol", LazyRegex(r"Unknown symbol in module")),
+    ("bad_format", LazyRegex(r"Invalid module format|Exec format error")),
+    ("no_such_device", LazyRegex(r"No such device")),
+    ("not_permitted", LazyRegex(r"Operation not permitted")),
+    ("not_implemented", LazyRegex(r"Function not implemented")),
+    ("busy", LazyRegex(r"Device or resource busy")),
+    ("no_memory", LazyRegex(r"Cannot allocate memory")),
 )
-_NOT_FOUND = re.compile(
+_NOT_FOUND = LazyRegex(
     rf"(?:FATAL: |ERROR: )?[Mm]odule (?P<a>nvidia[\w-]*) not found(?: in directory /(?:usr/)?lib/modules/(?P<kernel>{_KERNEL}))?"
     r"|could not find module by name='(?P<b>nvidia[\w-]*)'"
 )
-_INSERT = re.compile(
+_INSERT = LazyRegex(
     r"(?:could not insert (?:module )?|Failed to insert (?:module )?|could not load module |Error: could not insert module )"
     r"'?(?P<path>\S*?)(?P<name>nvidia[\w-]*)(?:\.ko\S*?)?'?: (?P<why>.*)"
 )
-_EXIT = re.compile(r"Failed to insert module '?(?P<name>nvidia[\w-]*)'?: (?P<why>.*)")
+_EXIT = LazyRegex(r"Failed to insert module '?(?P<name>nvidia[\w-]*)'?: (?P<why>.*)")
 
 
 def module_load_error(text: str) -> Iterator[ModuleLoadError]:

@@ -9,18 +9,19 @@ from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import Gpu, GpuCount
 from gpudoctor.facts.host import PciDevice
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
-_HEAD = re.compile(
+_HEAD = LazyRegex(
     r"(?P<pci>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+"
     r"(?:(?P<bare>[0-9a-fA-F]{4})|\"?(?P<class>[A-Z0-9][^\[\]:\"]{2,60}?)\"?\s?(?:\[(?P<code>[0-9a-fA-F]{4})\])?): (?P<rest>.*)"
 )
-_IDS = re.compile(r"(?:\[|^)(?P<vendor>[0-9a-fA-F]{4}):(?P<device>[0-9a-fA-F]{4})\]?")
-_REVISION = re.compile(r"\(rev (?P<rev>[0-9a-fA-F]{2})\)")
-_MODEL = re.compile(r"NVIDIA Corporation (?P<name>.*?)(?: \[[0-9a-fA-F]{4}:[0-9a-fA-F]{4}\])?(?: \(rev| \(prog-if|$)")
-_SPEED = re.compile(r"Speed (?P<speed>\d+(?:\.\d+)?)\s?GT/s(?P<down> \(downgraded\))?")
-_WIDTH = re.compile(r"Width x(?P<width>\d+)(?P<down> \(downgraded\))?")
-_BUSES = re.compile(r"Bus: primary=[0-9a-fA-F]{2}, secondary=(?P<secondary>[0-9a-fA-F]{2})")
+_IDS = LazyRegex(r"(?:\[|^)(?P<vendor>[0-9a-fA-F]{4}):(?P<device>[0-9a-fA-F]{4})\]?")
+_REVISION = LazyRegex(r"\(rev (?P<rev>[0-9a-fA-F]{2})\)")
+_MODEL = LazyRegex(r"NVIDIA Corporation (?P<name>.*?)(?: \[[0-9a-fA-F]{4}:[0-9a-fA-F]{4}\])?(?: \(rev| \(prog-if|$)")
+_SPEED = LazyRegex(r"Speed (?P<speed>\d+(?:\.\d+)?)\s?GT/s(?P<down> \(downgraded\))?")
+_WIDTH = LazyRegex(r"Width x(?P<width>\d+)(?P<down> \(downgraded\))?")
+_BUSES = LazyRegex(r"Bus: primary=[0-9a-fA-F]{2}, secondary=(?P<secondary>[0-9a-fA-F]{2})")
 _CLASSES = {
     "vga compatible controller": (0x0300, "display"),
     "3d controller": (0x0302, "display"),
@@ -146,10 +147,10 @@ def _detail(device: PciDevice, line: str, at: int) -> None:
         device.at_fields["unreadable"] = at
 
 
-_TOKEN = re.compile(
+_TOKEN = LazyRegex(
     r"\[(?P<domain>[0-9a-f]{4}):(?P<root>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]|\[(?P<bus>[0-9a-f]{2})(?:-[0-9a-f]{2})?\]|(?P<device>[0-9a-f]{2}\.[0-7])"
 )
-_TREE = re.compile(r"\s*(?:[|\\+` -]*)(?:\[|[0-9a-f]{2}\.[0-7])")
+_TREE = LazyRegex(r"\s*(?:[|\\+` -]*)(?:\[|[0-9a-f]{2}\.[0-7])")
 
 
 def tree(text: str) -> Iterator[Fact]:

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import Gpu, PeerAccess
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_DEVICE = re.compile(
+_DEVICE = LazyRegex(
     r"Device: (?P<index>\d{1,3}), (?P<name>.+), pciBusID: (?P<bus>[0-9a-fA-F]{1,2}), pciDeviceID: (?P<device>[0-9a-fA-F]{1,2}), pciDomainID: ?(?P<domain>[0-9a-fA-F]{1,8})"
 )
-_ACCESS = re.compile(r"Device=(?P<a>\d{1,3}) (?P<answer>CAN|CANNOT) Access Peer Device=(?P<b>\d{1,3})")
-_TABLE = re.compile(
+_ACCESS = LazyRegex(r"Device=(?P<a>\d{1,3}) (?P<answer>CAN|CANNOT) Access Peer Device=(?P<b>\d{1,3})")
+_TABLE = LazyRegex(
     r"(?P<way>Unidirectional|Bidirectional) P2P=(?P<peer>Enabled|Disabled).*?(?P<what>Bandwidth|Latency)"
 )
-_YES_NO = re.compile(r"\s*(?P<a>\d{1,3})\s+(?P<cells>[01](?:\s+[01])*)\s*$")
-_ROW = re.compile(r"\s*(?P<a>\d{1,3})\s+(?P<cells>\d+\.\d+(?:\s+\d+\.\d+)*)\s*$")
+_YES_NO = LazyRegex(r"\s*(?P<a>\d{1,3})\s+(?P<cells>[01](?:\s+[01])*)\s*$")
+_ROW = LazyRegex(r"\s*(?P<a>\d{1,3})\s+(?P<cells>\d+\.\d+(?:\s+\d+\.\d+)*)\s*$")
 
 
 def bandwidth_test(text: str) -> Iterator[Fact]:
@@ -67,7 +68,7 @@ def bandwidth_test(text: str) -> Iterator[Fact]:
         yield Probed(what="peer_access", at=last)
 
 
-_PROPERTY = re.compile(
+_PROPERTY = LazyRegex(
     r"> Peer access from (?P<a>.+?) \(GPU(?P<i>\d+)\) -> (?P<b>.+?) \(GPU(?P<j>\d+)\) ?: (?P<answer>Yes|No)"
 )
 
@@ -86,6 +87,11 @@ def device_query(text: str) -> Iterator[Fact]:
 
 
 FORMATS = (
-    Format("p2pBandwidthLatencyTest", ("pciBusID: ", "Access Peer Device=", "P2P Connectivity Matrix", "Unidirectional P2P=Enabled Bandwidth"), bandwidth_test, lines=600),
+    Format(
+        "p2pBandwidthLatencyTest",
+        ("pciBusID: ", "Access Peer Device=", "P2P Connectivity Matrix", "Unidirectional P2P=Enabled Bandwidth"),
+        bandwidth_test,
+        lines=600,
+    ),
     Format("deviceQuery peers", ("> Peer access from",), device_query, lines=1),
 )

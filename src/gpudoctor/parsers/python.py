@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.framework import FrameworkBuild, Python, PythonError, PythonPackage, VersionConflict
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_ERROR = re.compile(
+_ERROR = LazyRegex(
     r"(?:^|[\s|:\])>])(?P<module>(?:[A-Za-z_]\w*\.){0,8})(?P<type>[A-Z]\w{0,60}(?:Error|Exception|Interrupt))(?:: (?P<message>.*)|:?\s*$)"
 )
-_RANK = re.compile(r"\[?\brank ?(?P<rank>\d{1,5})\b", re.IGNORECASE)
+_RANK = LazyRegex(r"\[?\brank ?(?P<rank>\d{1,5})\b", re.IGNORECASE)
 _MORE = 8  # lines that a message may go on for
 
 
@@ -52,33 +53,33 @@ _NAMES = (
 )
 _VERSION = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)*(?:\.dev\d+)?"
 _LOCAL = r"(?:\+(?P<local>[\w.]+))?"
-_LISTED = re.compile(
+_LISTED = LazyRegex(
     rf"^\s*(?:\[(?:pip3?|conda)\] |- |\d+[.)] )?[\"']?(?P<name>{_NAMES})(?:\[[\w,-]+\])?(?:\s*={{2,3}}\s*|={{1}}|\s+|\s*:\s*)v?(?P<version>{_VERSION}){_LOCAL}"
     r"(?:[=\s]+(?P<build>[\w.]+))?(?:\s+(?P<channel>[\w./:-]+))?\s*(?:;.*|#.*|\[.*)?[\"']?,?\s*$",
     re.IGNORECASE,
 )
-_SAID = re.compile(
+_SAID = LazyRegex(
     rf"\b(?P<name>PyTorch|TensorFlow|tf|{_NAMES})(?:\.?_*version_*|\s+version)\s*(?:is|[:=])*\s*[\"'(]*v?(?P<version>{_VERSION}){_LOCAL}",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"(?P<name>torch|tf|tensorflow|jax|jaxlib)\.__version__\)?\s*[\"']?\s*$")
-_ANSWER = re.compile(rf"^[\"']?(?P<version>{_VERSION}){_LOCAL}[\"']?\s*$")
-_SHOWN = re.compile(rf"^Name: (?P<name>{_NAMES})\s*$", re.IGNORECASE)
-_SHOWN_VERSION = re.compile(rf"^Version: (?P<version>{_VERSION}){_LOCAL}")
-_EXISTING = re.compile(
+_ASKED = LazyRegex(r"(?P<name>torch|tf|tensorflow|jax|jaxlib)\.__version__\)?\s*[\"']?\s*$")
+_ANSWER = LazyRegex(rf"^[\"']?(?P<version>{_VERSION}){_LOCAL}[\"']?\s*$")
+_SHOWN = LazyRegex(rf"^Name: (?P<name>{_NAMES})\s*$", re.IGNORECASE)
+_SHOWN_VERSION = LazyRegex(rf"^Version: (?P<version>{_VERSION}){_LOCAL}")
+_EXISTING = LazyRegex(
     rf"Found existing installation: (?P<name>{_NAMES}) (?P<version>{_VERSION}){_LOCAL}", re.IGNORECASE
 )
-_SATISFIED = re.compile(
+_SATISFIED = LazyRegex(
     rf"Requirement already satisfied: (?P<name>{_NAMES})\b.*\((?P<version>{_VERSION}){_LOCAL}\)\s*$", re.IGNORECASE
 )
-_WHEEL = re.compile(
+_WHEEL = LazyRegex(
     rf"(?:^|[\s/])(?P<name>{_NAMES})-(?P<version>{_VERSION})(?:(?:\+|%2B)(?P<local>[\w.]+))?-(?:cp|py)\d+\S*\.whl",
     re.IGNORECASE,
 )
-_INSTALLED = re.compile(rf"(?:^|\s)(?P<name>{_NAMES})-(?P<version>{_VERSION}){_LOCAL}(?=\s|$)", re.IGNORECASE)
-_YOU_HAVE = re.compile(rf"PyTorch {_VERSION}\S* with CUDA \S+ \(you have (?P<version>{_VERSION}){_LOCAL}\)")
-_CONDA_CUDA = re.compile(r"cuda(?P<major>\d+)\.?(?P<minor>\d)")
-_CPU_BUILD = re.compile(r"(?:^|_)cpu(?:_|$)")
+_INSTALLED = LazyRegex(rf"(?:^|\s)(?P<name>{_NAMES})-(?P<version>{_VERSION}){_LOCAL}(?=\s|$)", re.IGNORECASE)
+_YOU_HAVE = LazyRegex(rf"PyTorch {_VERSION}\S* with CUDA \S+ \(you have (?P<version>{_VERSION}){_LOCAL}\)")
+_CONDA_CUDA = LazyRegex(r"cuda(?P<major>\d+)\.?(?P<minor>\d)")
+_CPU_BUILD = LazyRegex(r"(?:^|_)cpu(?:_|$)")
 _PLAIN = {"tf": "tensorflow"}
 
 
@@ -139,11 +140,11 @@ def _about_others(line: str) -> bool:
     )
 
 
-_CONFLICT_SIGNS = re.compile(r", but you(?:'ll)? have ")
-_NEEDS = re.compile(
+_CONFLICT_SIGNS = LazyRegex(r", but you(?:'ll)? have ")
+_NEEDS = LazyRegex(
     r"(?P<part>[\w.-]{1,80}) (?P<version>\d\S{0,40}) (?:requires|has requirement) (?P<other>[A-Za-z][\w.-]{0,80})(?P<needed>.*)$"
 )
-_HAS = re.compile(r"[\w.-]{1,80} (?P<found>\d\S{0,40}?)(?: which is incompatible)?\.?\s*$")
+_HAS = LazyRegex(r"[\w.-]{1,80} (?P<found>\d\S{0,40}?)(?: which is incompatible)?\.?\s*$")
 
 
 def pip_conflict(text: str) -> Iterator[Fact]:
@@ -171,7 +172,7 @@ def pip_conflict(text: str) -> Iterator[Fact]:
     )
 
 
-_PYTHON = re.compile(r"^\s*(?:\w+ )?(?:Python|python)(?: version)?:?\s+(?P<version>[23]\.\d{1,2}(?:\.\d+)?)\b")
+_PYTHON = LazyRegex(r"^\s*(?:\w+ )?(?:Python|python)(?: version)?:?\s+(?P<version>[23]\.\d{1,2}(?:\.\d+)?)\b")
 
 
 def python_version(text: str) -> Iterator[Fact]:
@@ -228,15 +229,15 @@ def collect_env(text: str) -> Iterator[Fact]:
     )
 
 
-_STATEMENTS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("tensorflow", re.compile(r"(?:TensorFlow|tf)\b[^\n]{0,40}\bbuilt[ _]with[ _](?:CUDA|GPU)\W*(?:support)?\W*(?P<cuda>True|False)", re.IGNORECASE)),
-    ("tensorflow", re.compile(r"is_built_with_cuda\b[^\n]{0,12}?\W(?P<cuda>True|False)")),
-    ("torch", re.compile(r"torch\.version\.cuda\)?\W+(?P<none>None)|torch\.version\.cuda\)?\W+(?P<version>\d+\.\d+)")),
-    ("torch", re.compile(r"torch\.cuda\.is_available\b\W*(?:is )?\W*(?P<sees>True|False)")),
-    ("torch", re.compile(r"(?:PyTorch|torch)[^\n]{0,20}\bCUDA (?:is )?available\W+(?P<sees>True|False)", re.IGNORECASE)),
-    ("tensorflow", re.compile(r"(?:Is GPU available\W|Num GPUs Available\W|list_physical_devices\('GPU'\))\W{0,6}(?P<none_seen>\[\]|0\b)")),
+_STATEMENTS: tuple[tuple[str, LazyRegex], ...] = (
+    ("tensorflow", LazyRegex(r"(?:TensorFlow|tf)\b[^\n]{0,40}\bbuilt[ _]with[ _](?:CUDA|GPU)\W*(?:support)?\W*(?P<cuda>True|False)", re.IGNORECASE)),
+    ("tensorflow", LazyRegex(r"is_built_with_cuda\b[^\n]{0,12}?\W(?P<cuda>True|False)")),
+    ("torch", LazyRegex(r"torch\.version\.cuda\)?\W+(?P<none>None)|torch\.version\.cuda\)?\W+(?P<version>\d+\.\d+)")),
+    ("torch", LazyRegex(r"torch\.cuda\.is_available\b\W*(?:is )?\W*(?P<sees>True|False)")),
+    ("torch", LazyRegex(r"(?:PyTorch|torch)[^\n]{0,20}\bCUDA (?:is )?available\W+(?P<sees>True|False)", re.IGNORECASE)),
+    ("tensorflow", LazyRegex(r"(?:Is GPU available\W|Num GPUs Available\W|list_physical_devices\('GPU'\))\W{0,6}(?P<none_seen>\[\]|0\b)")),
 )  # fmt: skip
-_ON_NEXT_LINE = re.compile(
+_ON_NEXT_LINE = LazyRegex(
     r"(?P<question>torch\.version\.cuda|is_built_with_cuda\(\)|torch\.cuda\.is_available\(\)|list_physical_devices\(['\"]GPU['\"]\))\)?[\"';]*\s*$"
 )
 

@@ -10,6 +10,7 @@ from gpudoctor.facts.comms import GidEntry
 from gpudoctor.facts.driver import KernelModule
 from gpudoctor.facts.host import NetInterface, RdmaPort
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
 # Rate in Gb/s that a port of the card can do, by PCI device number (ibstat prints MT4123, ibv_devinfo 4123).
 _CARD_RATE = {
@@ -40,7 +41,7 @@ def _rated(port: RdmaPort, card: int | None) -> RdmaPort:
     return port
 
 
-_PAIR = re.compile(r"^\s*(?P<key>[\w .#-]{2,40}?)\s*:\s*(?P<value>.*?)\s*$")
+_PAIR = LazyRegex(r"^\s*(?P<key>[\w .#-]{2,40}?)\s*:\s*(?P<value>.*?)\s*$")
 
 
 def ibstat(text: str) -> Iterator[Fact]:
@@ -165,10 +166,10 @@ def ibv_devinfo(text: str) -> Iterator[Fact]:
     yield _rated(port, card)
 
 
-_RDMA_LINK = re.compile(
+_RDMA_LINK = LazyRegex(
     r"link (?P<device>[\w.+-]+)/(?P<port>\d+) .*?state (?P<state>\w+) physical_state (?P<physical>\w+)(?: netdev (?P<netdev>\S+))?"
 )
-_IBDEV = re.compile(r"(?P<device>[\w.+-]+) port (?P<port>\d+) ==> (?P<netdev>\S+) \((?P<state>Up|Down)\)")
+_IBDEV = LazyRegex(r"(?P<device>[\w.+-]+) port (?P<port>\d+) ==> (?P<netdev>\S+) \((?P<state>Up|Down)\)")
 
 
 def rdma_link(text: str) -> Iterator[Fact]:
@@ -196,7 +197,7 @@ def rdma_link(text: str) -> Iterator[Fact]:
     yield RdmaPort(device=short["device"], port=int(short["port"]), state=state, netdev=short["netdev"])
 
 
-_GID = re.compile(
+_GID = LazyRegex(
     r"^\s*(?P<device>[\w.+-]+)\s+(?P<port>\d+)\s+(?P<index>\d+)\s+(?P<gid>[0-9a-fA-F:]{15,39})\s+(?:(?P<ip>\d+\.\d+\.\d+\.\d+)\s+)?"
     r"(?P<version>v\d)(?:\s+(?P<netdev>\S+))?"
 )
@@ -235,13 +236,13 @@ def show_gids(text: str) -> Iterator[Fact]:
         )
 
 
-_VIRTUAL = re.compile(
+_VIRTUAL = LazyRegex(
     r"docker|veth|br-|virbr|cni|flannel|cali|cilium|tunl|vxlan|kube|lxc|lxd|podman|weave|tun|tap|ipvlan|macvlan|dummy|nerdctl|tailscale|wg\d"
 )
-_IP_LINK = re.compile(
+_IP_LINK = LazyRegex(
     r"^\d+: (?P<name>[^\s:@]+)(?:@\S+)?: <(?P<flags>[A-Z_,-]*)>(?: mtu (?P<mtu>\d+))?.*?(?: state (?P<state>\w+))?(?:\s|$)"
 )
-_INET = re.compile(r"^\s+inet (?:addr:)?(?P<address>\d+\.\d+\.\d+\.\d+)")
+_INET = LazyRegex(r"^\s+inet (?:addr:)?(?P<address>\d+\.\d+\.\d+\.\d+)")
 
 
 def ip_link(text: str) -> Iterator[Fact]:
@@ -277,7 +278,7 @@ def ip_link(text: str) -> Iterator[Fact]:
     )
 
 
-_IFCONFIG = re.compile(
+_IFCONFIG = LazyRegex(
     r"^(?P<name>[\w.@:-]+?):?\s+(?:Link encap:(?P<encap>\w[\w ]*?)\s\s|flags=\d+<(?P<flags>[A-Z_,]*)>(?:\s+mtu (?P<mtu>\d+))?)"
 )
 
@@ -338,10 +339,10 @@ def ethtool(text: str) -> Iterator[Fact]:
     yield link
 
 
-_GREP = re.compile(
+_GREP = LazyRegex(
     r"lsmod\s*\|\s*[ef]?grep\s+(?:-\w+\s+)*[\"']?(?P<name>nvidia[_-]peermem|nv_peer_mem|peermem|peer_mem)"
 )
-_PROMPT = re.compile(r"^\s*(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[\w.-]+|[\w.~/-]*[$#>%]\s|root#)|[$#]\s*$|[$#] \w")
+_PROMPT = LazyRegex(r"^\s*(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[\w.-]+|[\w.~/-]*[$#>%]\s|root#)|[$#]\s*$|[$#] \w")
 
 
 def peer_memory_grep(text: str) -> Iterator[Fact]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,14 +9,15 @@ from functools import cached_property
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.database import AnchorDatabase
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import Stamp, parse_stamp
 from gpudoctor.patterns.template import MAX_LINE, Template
 from gpudoctor.patterns.text import decode
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
-_CONTINUATION = re.compile(r"^\s*(?:NVRM|nvidia-modeset):\s*")
-_REPEATED = re.compile(r"message repeated (\d+) times")
+_CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
+_REPEATED = LazyRegex(r"message repeated (\d+) times")
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from gpudoctor.facts.container import SlurmGres, SlurmJob, SlurmNode
 from gpudoctor.facts.host import Config
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.lazy import LazyRegex
 
-_GPU_WORDS = re.compile(
+_GPU_WORDS = LazyRegex(
     r"gpu|gres|nvidia|check_nv|nvml|xid|\becc\b|nvlink|nvswitch|cuda|dcgm|fabric ?manager|row ?remap|retired page|fallen off",
     re.IGNORECASE,
 )
-_COUNT_LOW = re.compile(r"gres/\w+(?::\S+)? count (?:reported lower than configured|too low)")
+_COUNT_LOW = LazyRegex(r"gres/\w+(?::\S+)? count (?:reported lower than configured|too low)")
 
 
 def _slurm_node(
@@ -117,7 +118,7 @@ def show_job(text: str) -> Iterator[SlurmJob]:
     )
 
 
-_GPU_REQUEST = re.compile(
+_GPU_REQUEST = LazyRegex(
     r"(?:--gres(?:-flags)?[= ]\S*gpu(?::[A-Za-z][\w.-]*)?(?::(?P<gres>\d+))?|--gpus(?:-per-(?:node|task|socket))?[= ](?:[A-Za-z][\w.-]*:)?(?P<gpus>\d+)"
     r"|-G ?(?:[A-Za-z][\w.-]*:)?(?P<short>\d+)|--tres-per-\w+[= ]\S*gpu)"
 )
@@ -152,7 +153,7 @@ def batch_script(text: str) -> Iterator[SlurmJob]:
 
 # --- configuration ------------------------------------------------------------------------------------------------
 
-_RANGE = re.compile(r"\[([\d,-]+)\]")
+_RANGE = LazyRegex(r"\[([\d,-]+)\]")
 
 
 def expand_count(pattern: str) -> int:

@@ -10,29 +10,30 @@ from gpudoctor.facts.driver import DriverLibrary, DriverVersion
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer, is_error, mebibytes, number, pstate, snake, switch, word
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
 _VERSION = r"(?P<{}>\d+(?:\.\d+)+)"
-_BANNER = re.compile(
+_BANNER = LazyRegex(
     r"NVIDIA-SMI(?: version)?\s*:?\s+" + _VERSION.format("client") + r"(?:.*?(?:KMD|Driver) Version\s*:\s*" + _VERSION.format("driver") + ")?"
     r"(?:.*?CUDA(?: UMD)? Version\s*:\s*(?P<cuda>\d+\.\d+))?"
 )  # fmt: skip
-_GPU_ROW = re.compile(r"\s*(?P<index>\d{1,3})\s+(?P<name>\S.*?)(?:\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A|ERR!))?\s*$")
-_BUS_CELL = re.compile(r"\s*(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(?P<display>\S+)?")
-_STATE_ROW = re.compile(
+_GPU_ROW = LazyRegex(r"\s*(?P<index>\d{1,3})\s+(?P<name>\S.*?)(?:\s+(?P<mode>On|Off|WDDM|TCC|MCDM|N/A|ERR!))?\s*$")
+_BUS_CELL = LazyRegex(r"\s*(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s+(?P<display>\S+)?")
+_STATE_ROW = LazyRegex(
     r"\s*(?P<fan>\d+%|N/A|ERR!|\[?Unknown Error\]?)\s+(?P<temp>\d+C|N/A|ERR!|\[?Unknown Error\]?)\s+"
     r"(?P<perf>P\d+|N/A|ERR!|\[?Unknown Error\]?)?\s*(?P<power>[\d.]+W|N/A|ERR!|\[?Unknown Error\]?|Unknown)?\s*/\s*(?P<cap>\S+)?"
 )
-_MEMORY_CELL = re.compile(r"\s*(?P<used>\d+\s?MiB|\S+)\s*/\s*(?P<total>\d+\s?MiB|\S+)")
-_LOAD_CELL = re.compile(r"\s*(?P<load>\d+%|N/A|ERR!)?\s+(?P<mode>Default|E\. Process|E\. Thread|Prohibited|N/A|ERR!)")
-_PROCESS = re.compile(
+_MEMORY_CELL = LazyRegex(r"\s*(?P<used>\d+\s?MiB|\S+)\s*/\s*(?P<total>\d+\s?MiB|\S+)")
+_LOAD_CELL = LazyRegex(r"\s*(?P<load>\d+%|N/A|ERR!)?\s+(?P<mode>Default|E\. Process|E\. Thread|Prohibited|N/A|ERR!)")
+_PROCESS = LazyRegex(
     r"\|\s+(?P<gpu>\d{1,3})\s+(?:(?P<gi>N/A|\d+)\s+(?P<ci>N/A|\d+)\s+)?(?P<pid>\d+)\s+"
     r"(?P<type>C\+G|M\+C|C|G|M)\s+(?P<name>.*?)\s+(?P<memory>\d+\s?MiB|N/A)\s*\|"
 )
-_MIG_ROW = re.compile(r"\|\s+(?P<gpu>\d{1,3})\s+\d+\s+\d+\s+\d+\s+\|\s+\d+MiB")
-_LIST = re.compile(r"GPU (?P<index>\d{1,3}): (?P<name>\S.*?) \(UUID: (?P<uuid>GPU-[0-9a-fA-F-]+)\)?")
-_MIG_LIST = re.compile(r"\s+MIG \S+\s+Device\s+\d+: \(UUID: MIG-")
-_HANDLE = re.compile(
+_MIG_ROW = LazyRegex(r"\|\s+(?P<gpu>\d{1,3})\s+\d+\s+\d+\s+\d+\s+\|\s+\d+MiB")
+_LIST = LazyRegex(r"GPU (?P<index>\d{1,3}): (?P<name>\S.*?) \(UUID: (?P<uuid>GPU-[0-9a-fA-F-]+)\)?")
+_MIG_LIST = LazyRegex(r"\s+MIG \S+\s+Device\s+\d+: \(UUID: MIG-")
+_HANDLE = LazyRegex(
     r"Unable to determine the device handle for (?:GPU|gpu)\s*(?:(?P<index>\d{1,3}):?\s+)?"
     r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)?:?\s*(?P<error>.*)"
 )

@@ -21,6 +21,7 @@ from gpudoctor.parsers.smi_values import (
     switch,
     word,
 )
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
 Convert = Callable[[str], Scalar]
@@ -143,8 +144,8 @@ _ACTIVE = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
 _ERRORS = {"power.draw": "power_error", "fan.speed": "fan_error", "temperature.gpu": "temperature_error"}
 _PROCESS = {"pid", "process_name", "used_memory", "used_gpu_memory"}
 _KNOWN = {*_COLUMNS, *_ACTIVE, *_PROCESS, "driver_version", "count", "timestamp", "compute_cap", "mig.mode.pending", "ecc.mode.pending", "pci.bus", "pci.domain", "retired_pages.address", "retired_pages.cause"}  # fmt: skip
-_COLUMN = re.compile(r"[a-z][a-z0-9_.]*")
-_ASKED = re.compile(r"--query-(?:gpu|compute-apps|remapped-rows|retired-pages)[= ]['\"]?(?P<columns>[a-z0-9_.,]+)")
+_COLUMN = LazyRegex(r"[a-z][a-z0-9_.]*")
+_ASKED = LazyRegex(r"--query-(?:gpu|compute-apps|remapped-rows|retired-pages)[= ]['\"]?(?P<columns>[a-z0-9_.,]+)")
 
 
 def csv(text: str) -> Iterator[Fact]:
@@ -269,7 +270,7 @@ def _process(row: dict[str, str], at: int) -> GpuProcess:
     )
 
 
-_ROW = re.compile(
+_ROW = LazyRegex(
     r"\s*(?:(?P<index>\d{1,3}), )?(?P<name>(?:NVIDIA|Tesla|GeForce|Quadro|A\d+|H\d+)[^,]*)(?:, (?P<rest>.*))?$"
 )
 

@@ -26,6 +26,7 @@ from gpudoctor.parsers.smi_values import (
     switch,
     word,
 )
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
 Convert = Callable[[str], Scalar]
@@ -254,9 +255,9 @@ def _whole(value: int | float | None) -> int | None:
     return None if value is None else int(value)
 
 
-_PAIR = re.compile(r"(?P<indent>\s*)(?P<key>[A-Za-z][\w ./()#-]*?)\s*:(?: (?P<value>.*))?$")
-_TITLE = re.compile(r"(?P<indent>\s*)(?P<key>[A-Za-z][\w ./()-]*)$")
-_HEADING = re.compile(r"\s*GPU (?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2}\.[0-9A-Fa-f])\s*$")
+_PAIR = LazyRegex(r"(?P<indent>\s*)(?P<key>[A-Za-z][\w ./()#-]*?)\s*:(?: (?P<value>.*))?$")
+_TITLE = LazyRegex(r"(?P<indent>\s*)(?P<key>[A-Za-z][\w ./()-]*)$")
+_HEADING = LazyRegex(r"\s*GPU (?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{1,2}:[0-9A-Fa-f]{1,2}\.[0-9A-Fa-f])\s*$")
 _TOP = ("timestamp", "driver version", "cuda version", "attached gpus", "hic firmware version", "kmd version", "cuda umd version")  # fmt: skip
 
 
@@ -419,7 +420,7 @@ _XML_NAMES = {
     "gpu_recovery_action": "gpu recovery action",
     "gpu_reset_status": "gpu reset status",
 }  # fmt: skip
-_XML_REASON = re.compile(r"clocks_(?:throttle|event)_reasons?_(?:counters_)?(?:gpu_)?(?=[a-z])(?!counters$)")
+_XML_REASON = LazyRegex(r"clocks_(?:throttle|event)_reasons?_(?:counters_)?(?:gpu_)?(?=[a-z])(?!counters$)")
 _XML_COUNTERS = {
     "sw power cap": "sw power capping",
     "sw therm slowdown": "sw thermal slowdown",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from gpudoctor.facts.base import Scalar
+from gpudoctor.patterns.lazy import LazyRegex
 
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = LazyRegex(r"-?\d+(?:\.\d+)?")
 _ERRORS = ("err!", "unknown error", "[unknown error]", "gpu is lost", "[gpu is lost]", "[error]", "gpu requires reset")
 
 

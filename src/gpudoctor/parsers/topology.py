@@ -9,10 +9,11 @@ from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import Gpu, NvlinkLink, PeerAccess, TopologyPath
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import pci_address
 
-_DEVICE = re.compile(r"GPU\d+|NIC\d+|(?:mlx|bnxt_re|irdma|efa|rdmap|qedr|hns|roce|ib|mana|cxgb)[\w-]*\d\w*")
-_PATH = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|C2C|PSB|BYP")
+_DEVICE = LazyRegex(r"GPU\d+|NIC\d+|(?:mlx|bnxt_re|irdma|efa|rdmap|qedr|hns|roce|ib|mana|cxgb)[\w-]*\d\w*")
+_PATH = LazyRegex(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|C2C|PSB|BYP")
 _PEER = {
     "OK": "ok",
     "CNS": "chipset_not_supported",
@@ -24,8 +25,8 @@ _PEER = {
     "U": "unknown",
 }
 _CAPABILITIES = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "proprietary"}
-_ASKED = re.compile(r"topo\s+-p2p\s+(\w)")
-_NIC_NAME = re.compile(r"\s*(NIC\d+):\s*(\S+)")
+_ASKED = LazyRegex(r"topo\s+-p2p\s+(\w)")
+_NIC_NAME = LazyRegex(r"\s*(NIC\d+):\s*(\S+)")
 
 
 def matrix(text: str) -> Iterator[Fact]:
@@ -99,12 +100,12 @@ def _path(a: str, b: str, cell: str, names: dict[str, str], at: int) -> Topology
     )
 
 
-_HEAD = re.compile(r"\s*GPU (?P<index>\d{1,3}): (?P<name>.*?)(?: \(UUID: (?P<uuid>GPU-[0-9a-fA-F-]+)\)?)?\s*$")
-_LINK = re.compile(r"\s*Link (?P<link>\d{1,2}): (?P<rest>.*)")
-_SPEED = re.compile(r"(?P<speed>\d+(?:\.\d+)?) GB/s")
-_COUNTER = re.compile(r"(?P<name>[A-Za-z][\w /-]*?):\s*(?P<value>\d+)\b")
-_REMOTE = re.compile(r"Remote Device (?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
-_ALL_INACTIVE = re.compile(r"all links are in\s?active", re.IGNORECASE)
+_HEAD = LazyRegex(r"\s*GPU (?P<index>\d{1,3}): (?P<name>.*?)(?: \(UUID: (?P<uuid>GPU-[0-9a-fA-F-]+)\)?)?\s*$")
+_LINK = LazyRegex(r"\s*Link (?P<link>\d{1,2}): (?P<rest>.*)")
+_SPEED = LazyRegex(r"(?P<speed>\d+(?:\.\d+)?) GB/s")
+_COUNTER = LazyRegex(r"(?P<name>[A-Za-z][\w /-]*?):\s*(?P<value>\d+)\b")
+_REMOTE = LazyRegex(r"Remote Device (?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
+_ALL_INACTIVE = LazyRegex(r"all links are in\s?active", re.IGNORECASE)
 _NOT_COUNTED = ("ber", "throughput", "packets", "bytes", "successful", "fec history", "symbol")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 
 class LazyRegex:
@@ -38,8 +39,8 @@ class LazyRegex:
         """As re.Pattern.finditer."""
         return self._compiled.finditer(text, *span)
 
-    def findall(self, text: str) -> list[str]:
-        """As re.Pattern.findall, for expressions with at most one group."""
+    def findall(self, text: str) -> list[Any]:
+        """As re.Pattern.findall."""
         return self._compiled.findall(text)
 
     def split(self, text: str, maxsplit: int = 0) -> list[str]:

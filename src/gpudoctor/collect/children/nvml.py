@@ -12,7 +12,7 @@ import ctypes
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pynvml as nv
@@ -238,25 +238,21 @@ class _Lost(Exception):
     """The GPU doesn't answer any more."""
 
 
-def _guarded(function: str, gpu: int | None, skip: set[str], read: Callable[[], Iterable[Fields] | Fields]) -> Any:
+def _guarded(function: str, gpu: int | None, skip: set[str], read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call `read` and return what it gives; None where the call is to be skipped or is refused."""
     if function in skip:
         return None
     begin(function, gpu)
     try:
-        return read()
+        return read(*arguments)
     except nv.NVMLError as error:
         name = type(error).__name__
         if name == "NVMLError_GpuIsLost":
             raise _Lost from None
         if name not in _QUIET:
             emit("refused", function=function, gpu=gpu, error=name, code=error.value)
-    except (
-        AttributeError,
-        TypeError,
-        ValueError,
-        OSError,
-        ctypes.ArgumentError,
-    ) as error:  # an older pynvml, a newer structure
+    # an older pynvml, a newer structure
+    except (AttributeError, TypeError, ValueError, OSError, ctypes.ArgumentError) as error:
         emit("refused", function=function, gpu=gpu, error=f"{type(error).__name__}: {error}")
     return None
 
@@ -269,7 +265,7 @@ def read_gpu(index: int, handle: Any, skip: set[str]) -> None:
             if f"{function}:{index}" in skip:
                 emit("hung", function=function, gpu=index)
                 return
-            fields = _guarded(function, index, skip, lambda read=read: read(handle))  # type: ignore[misc]
+            fields = _guarded(function, index, skip, read, handle)
             if fields:
                 emit("gpu", index=index, set=fields)
         _processes(index, handle, skip)
@@ -283,11 +279,10 @@ def _processes(index: int, handle: Any, skip: set[str]) -> None:
         ("nvmlDeviceGetComputeRunningProcesses", "C"),
         ("nvmlDeviceGetGraphicsRunningProcesses", "G"),
     ):
-        found = _guarded(function, index, skip, lambda f=function: _running(f, handle))  # type: ignore[misc]
-        for process in found or ():
-            name = _guarded("nvmlSystemGetProcessName", index, skip, lambda p=process: _process_name(p.pid))  # type: ignore[misc]
+        for process in _guarded(function, index, skip, _running, function, handle) or ():
+            name = _guarded("nvmlSystemGetProcessName", index, skip, _process_name, process.pid)
             memory = None if process.usedGpuMemory is None else process.usedGpuMemory / MIB
-            emit("process", index=index, pid=process.pid, type=type_, memory=memory, name=(name or {}).get("name"))
+            emit("process", index=index, pid=process.pid, type=type_, memory=memory, name=name)
 
 
 def _running(function: str, handle: Any) -> Any:
@@ -297,32 +292,26 @@ def _running(function: str, handle: Any) -> Any:
         return getattr(nv, function + "_v2")(handle)
 
 
-def _process_name(pid: int) -> Fields:
+def _process_name(pid: int) -> str | None:
     try:
-        return {"name": text(nv.nvmlSystemGetProcessName(pid))}
+        return text(nv.nvmlSystemGetProcessName(pid))
     except (nv.NVMLError_NotFound, nv.NVMLError_NoPermission):
-        return {}
+        return None
 
 
 def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
     counters = (("replay_errors", 0), ("recovery_errors", 1), ("crc_errors", 3))
     for link in range(nv.NVML_NVLINK_MAX_LINKS):
-        state = _guarded(
-            "nvmlDeviceGetNvLinkState", index, skip, lambda n=link: {"s": nv.nvmlDeviceGetNvLinkState(handle, n)}
-        )  # type: ignore[misc]
+        state = _guarded("nvmlDeviceGetNvLinkState", index, skip, nv.nvmlDeviceGetNvLinkState, handle, link)
         if state is None:
             return
-        fields: Fields = {"state": "active" if state["s"] else "inactive"}
-        if state["s"]:
+        fields: Fields = {"state": "active" if state else "inactive"}
+        if state:
             for name, counter in counters:
-                value = _guarded(
-                    "nvmlDeviceGetNvLinkErrorCounter",
-                    index,
-                    skip,
-                    lambda n=link, c=counter: {"v": nv.nvmlDeviceGetNvLinkErrorCounter(handle, n, c)},  # type: ignore[misc]
-                )
+                function = "nvmlDeviceGetNvLinkErrorCounter"
+                value = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkErrorCounter, handle, link, counter)
                 if value is not None:
-                    fields[name] = value["v"]
+                    fields[name] = value
         emit("nvlink", index=index, link=link, set=fields)
 
 
@@ -343,21 +332,19 @@ def _pairs(handles: dict[int, Any], skip: set[str]) -> None:
             if a >= b:
                 continue
             try:
-                path = _guarded(
-                    "nvmlDeviceGetTopologyCommonAncestor",
-                    a,
-                    skip,
-                    lambda x=first, y=second: {"p": nv.nvmlDeviceGetTopologyCommonAncestor(x, y)},  # type: ignore[misc]
-                )
-                peer = _guarded(
-                    "nvmlDeviceGetP2PStatus",
-                    a,
-                    skip,
-                    lambda x=first, y=second: {"s": nv.nvmlDeviceGetP2PStatus(x, y, P2P_READ)},  # type: ignore[misc]
-                )
+                path = _guarded("nvmlDeviceGetTopologyCommonAncestor", a, skip, _ancestor, first, second)
+                peer = _guarded("nvmlDeviceGetP2PStatus", a, skip, _peer_status, first, second)
             except _Lost:
                 break
-            emit("pair", a=a, b=b, path=_PATHS.get((path or {}).get("p")), peer=_P2P.get((peer or {}).get("s")))
+            emit("pair", a=a, b=b, path=path, peer=peer)
+
+
+def _ancestor(first: Any, second: Any) -> str | None:
+    return _PATHS.get(nv.nvmlDeviceGetTopologyCommonAncestor(first, second))
+
+
+def _peer_status(first: Any, second: Any) -> str | None:
+    return _P2P.get(nv.nvmlDeviceGetP2PStatus(first, second, P2P_READ))
 
 
 def main() -> None:
@@ -378,24 +365,21 @@ def main() -> None:
         ("library", "nvmlSystemGetNVMLVersion"),
         ("cuda", "nvmlSystemGetCudaDriverVersion"),
     ):
-        value = _guarded(function, None, skip, lambda f=function: {"v": getattr(nv, f)()})  # type: ignore[misc]
-        if value is not None:
-            raw = value["v"]
+        raw = _guarded(function, None, skip, getattr(nv, function))
+        if raw is not None:
             emit("driver", set={field: f"{raw // 1000}.{raw % 1000 // 10}" if isinstance(raw, int) else text(raw)})
-    count = (_guarded("nvmlDeviceGetCount", None, skip, lambda: {"n": nv.nvmlDeviceGetCount()}) or {}).get("n", 0)
+    count = _guarded("nvmlDeviceGetCount", None, skip, nv.nvmlDeviceGetCount) or 0
     emit("count", number=count)
     handles: dict[int, Any] = {}
     for index in range(count):
         try:
-            found = _guarded(
-                "nvmlDeviceGetHandleByIndex", index, skip, lambda i=index: {"h": nv.nvmlDeviceGetHandleByIndex(i)}
-            )  # type: ignore[misc]
+            handle = _guarded("nvmlDeviceGetHandleByIndex", index, skip, nv.nvmlDeviceGetHandleByIndex, index)
         except _Lost:
             emit("gpu", index=index, set={"index": index, "seen_by": "nvml", "state": "lost", "error": "GPU is lost"})
             continue
-        if found is not None:
-            handles[index] = found["h"]
-            read_gpu(index, found["h"], skip)
+        if handle is not None:
+            handles[index] = handle
+            read_gpu(index, handle, skip)
     hung = {int(name.rpartition(":")[2]) for name in skip if ":" in name}
     _pairs({index: handle for index, handle in handles.items() if index not in hung}, skip)
     emit("end")
