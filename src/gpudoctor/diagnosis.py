@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from functools import cached_property
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from gpudoctor.combiners import combine
 from gpudoctor.declared import declarations
 from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet, compile_rules
-from gpudoctor.engine.infer import Inference, infer
+from gpudoctor.engine.infer import Missing, infer
 from gpudoctor.engine.load import load_rules
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
 from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
 from gpudoctor.findings.nodes import joined
+from gpudoctor.findings.policy import Policy
 from gpudoctor.findings.resolve import resolve
 from gpudoctor.node import describe_node, sees_gpu_evidence
 from gpudoctor.parsers.formats import FORMATS
@@ -35,10 +36,13 @@ MAX_UNDECIDED = 40
 class Doctor:
     """Rules and scanner, compiled once and used on any number of sources."""
 
-    def __init__(self, rule_folders: Iterable[Path] = (), engine: EngineName | None = None) -> None:
+    def __init__(
+        self, rule_folders: Iterable[Path] = (), engine: EngineName | None = None, policy: Policy | None = None
+    ) -> None:
         self.engine: EngineName = engine or available_engines()[0]
         self._evaluate = evaluator(self.engine)
         self.rule_folders = list(rule_folders)
+        self.policy = policy or Policy()
 
     @cached_property
     def rules(self) -> RuleSet:
@@ -75,7 +79,11 @@ class Doctor:
         shown = contexts(store)
         by_id = {rule.id: rule for rule in self.rules.rules}
         findings = [finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown)}) for finding in findings]
+        today = date.today()  # a site's last day is a day of its own calendar
+        findings, suppressed = self.policy.apply(findings, today)
         status = judge_status(findings, store, collected, notes)
+        if status == "unknown" and suppressed:
+            status = "ok"
         return Report(
             gpudoctor=ProgramInfo(
                 version=__version__, engine=self.engine, rules=len(self.rules.rules), python=platform.python_version()
@@ -83,10 +91,12 @@ class Doctor:
             source=_source_info(notes, collected, failures),
             node=describe_node(store),
             status=status,
-            summary=summarise(status, findings, store, notes),
+            summary=summarise(status, findings, store, notes, len(suppressed)),
             findings=findings,
-            undecided=_undecided(inference),
+            undecided=_undecided([missing for missing in inference.undecided if self.policy.selects(missing.rule_id)]),
             probes=collected.probes,
+            suppressed=suppressed,
+            expired_suppressions=self.policy.expired(today),
         )
 
 
@@ -102,7 +112,9 @@ def judge_status(findings: list[Finding], store: FactStore, collected: Collected
     return "ok" if collected.read and notes.kind not in ("live", "snapshot") else "unknown"
 
 
-def summarise(status: Status, findings: list[Finding], store: FactStore, notes: SourceNotes) -> str:
+def summarise(
+    status: Status, findings: list[Finding], store: FactStore, notes: SourceNotes, suppressed: int = 0
+) -> str:
     """Say in one sentence how things are."""
     causes = [finding for finding in findings if finding.role == "cause" and finding.severity != "info"]
     if causes:
@@ -113,12 +125,13 @@ def summarise(status: Status, findings: list[Finding], store: FactStore, notes: 
     if status == "unknown":
         return "Too little could be read to judge this machine"
     gpus = len({fact.gpu for fact in store.of("gpu") if fact.gpu})
-    return f"Nothing wrong found{f' on {gpus} GPU' + ('s' if gpus > 1 else '') if gpus else ''}"
+    beside = f" beside {suppressed} suppressed finding{'s' if suppressed > 1 else ''}" if suppressed else ""
+    return f"Nothing wrong found{f' on {gpus} GPU' + ('s' if gpus > 1 else '') if gpus else ''}{beside}"
 
 
-def _undecided(inference: Inference) -> list[Undecided]:
+def _undecided(found: Iterable[Missing]) -> list[Undecided]:
     """The rules that need least come first; each with the cheapest probe that gives what is missing."""
-    ordered = sorted(inference.undecided, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
+    ordered = sorted(found, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
     if not ordered:
         return []
     probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.live import Keep, Progress, run_probes
 from gpudoctor.collect.probe import Probe, load_probes
+from gpudoctor.declared import declarations
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import ProbeResult, Report
@@ -33,16 +35,21 @@ def examine(
     stop: Callable[[], bool] = lambda: False,
     keep: Keep = lambda probe, seconds, parts: None,
     collected: Collected | None = None,
+    everything: bool = False,
+    since: str | None = None,
+    probe_folders: Sequence[Path] = (),
 ) -> Report:
     """Examine a live host within `timeout` seconds.
 
     collected: what was read elsewhere of this machine; what is read now is added to it. keep gets every probe's answers.
+    everything: go on where there is no sign of NVIDIA. since: how far back the journal is read, in journalctl's words.
+    probe_folders: further probes, by folder.
 
     on_report gets what is known after each round, and while probes keep everybody waiting; `stop` is asked all the time,
     and where it says so, what is known so far is the answer.
     """
     end = time.monotonic() + max(1.0, timeout - _RESERVE)
-    probes = load_probes()
+    probes = [_since(probe, since) for probe in _probes(probe_folders)]
     collected = Collected() if collected is None else collected
     notes = SourceNotes("live", str(host.root), collected_at=time.time())
     wanted = [probe for probe in probes if probe.cost in _COSTS[profile]]
@@ -58,7 +65,7 @@ def examine(
 
     run_probes(host, first, doctor.scanner, collected, end, progress, keep)
     done = {probe.name for probe in first}
-    if not nvidia_present(collected, host):
+    if not everything and not nvidia_present(collected, host):
         return doctor.judge(collected, notes)
     if on_report is not None:
         on_report(doctor.judge(collected, notes))
@@ -80,6 +87,17 @@ def examine(
     return doctor.judge(collected, notes)
 
 
+def _probes(more: Sequence[Path]) -> list[Probe]:
+    return load_probes([declarations("probes"), *more]) if more else load_probes()
+
+
+def _since(probe: Probe, since: str | None) -> Probe:
+    if since is None or probe.live.command[:1] != ["journalctl"]:
+        return probe
+    command = [*probe.live.command, "--since", since]
+    return probe.model_copy(update={"live": probe.live.model_copy(update={"command": command})})
+
+
 def deciding_probes(report: Report, probes: list[Probe], done: set[str]) -> list[Probe]:
     """Return the probes, not run yet, that give a kind of fact which an undecided rule lacks."""
     missing = {kind for undecided in report.undecided for kind in undecided.missing}
@@ -97,6 +115,8 @@ def nvidia_present(collected: Collected, host: LiveHost) -> bool:
         return True
     wishes = ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
     if any(fact.value("name") in wishes for fact in store.of("env_var")):
+        return True
+    if any(fact.value("seen_by") == "expected" and fact.value("number") for fact in store.of("gpu_count")):
         return True
     return host.recorded is not None or (host.is_this_machine and _nvml_installed())
 

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from gpudoctor.cli.output import add_output_arguments, emit, wants_tui
+from gpudoctor.cli.site import Refused, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,19 +20,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose the sources; 66 where one can't be read."""
-    if wants_tui(args):
-        from gpudoctor.cli.screens import OfflineExamination, show
+    try:
+        chosen = settings(args, live=False)
+        if wants_tui(args):
+            from gpudoctor.cli.screens import OfflineExamination, show
 
-        return show(args, OfflineExamination(args))
+            return show(args, OfflineExamination(args, chosen))
+        doctor = chosen.doctor()
+    except Refused as refusal:
+        sys.stderr.write(f"gpudoctor: {refusal}\n")
+        return refusal.status
 
-    from pathlib import Path
-
-    from gpudoctor.diagnosis import Doctor
     from gpudoctor.sources.base import SourceUnreadable
     from gpudoctor.sources.open import open_sources
 
     try:
-        report = Doctor([Path(folder) for folder in args.rules]).diagnose(open_sources(args.source))
+        report = doctor.diagnose(open_sources(args.source))
     except SourceUnreadable as error:
         sys.stderr.write(f"gpudoctor: {error}\n")
         return 66

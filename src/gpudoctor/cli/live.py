@@ -8,17 +8,15 @@ import sys
 from pathlib import Path
 
 from gpudoctor.cli.output import add_output_arguments, emit, wants_tui
+from gpudoctor.cli.site import Refused, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "--timeout", type=_seconds, default=20.0, metavar="SECONDS", help="overall deadline (default 20)"
-    )
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="overall deadline (default 20)")
     parser.add_argument(
         "--profile",
         choices=["quick", "standard", "deep"],
-        default="standard",
         help="quick: files and NVML only; standard: also commands; deep: everything (default standard)",
     )
     parser.add_argument("--root", default="/", metavar="DIR", help="examine the machine whose files lie below DIR")
@@ -42,18 +40,28 @@ def run(args: argparse.Namespace) -> int:
         if folder and not Path(folder).is_dir():
             sys.stderr.write(f"gpudoctor: {folder}: no such folder\n")
             return 66
-    if wants_tui(args):
-        from gpudoctor.cli.screens import LiveExamination, show
+    try:
+        chosen = settings(args, live=True)
+        if wants_tui(args):
+            from gpudoctor.cli.screens import LiveExamination, show
 
-        return show(args, LiveExamination(args))
+            return show(args, LiveExamination(args, chosen))
+        doctor = chosen.doctor()
+    except Refused as refusal:
+        sys.stderr.write(f"gpudoctor: {refusal}\n")
+        return refusal.status
 
-    from gpudoctor.diagnosis import Doctor
     from gpudoctor.examine import examine
     from gpudoctor.sources.live import LiveHost
 
-    doctor = Doctor([Path(folder) for folder in args.rules])
-    host = LiveHost(args.root, args.commands)
-    report = examine(doctor, host, timeout=args.timeout, profile=args.profile)
+    report = examine(
+        doctor,
+        LiveHost(args.root, args.commands),
+        timeout=chosen.timeout,
+        profile=chosen.profile,
+        collected=chosen.expected(),
+        probe_folders=chosen.probes,
+    )
     status = emit(report, args)
     if any(probe.status == "timeout" for probe in report.probes):
         # A thread that hangs in the kernel would keep the interpreter from ending.

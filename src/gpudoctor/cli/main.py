@@ -15,6 +15,7 @@ EXIT_USAGE, EXIT_UNREADABLE, EXIT_INTERNAL = 64, 66, 70
 # command -> what it is for; its module in cli/ has add_arguments(parser) and run(args) -> exit status
 COMMANDS = {
     "diagnose": "diagnose a bundle, folder, log files or '-' (standard input), offline",
+    "collect": "make a redacted support bundle that diagnose reads back",
     "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
     "preflight": "before a training run: will this machine train on its GPU, and well?",
     "compat": "will this driver / CUDA / framework / GPU combination work?",
@@ -71,8 +72,32 @@ def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    return _plugin(words) if "--nagios" in words else _main(words)
+
+
+def _plugin(words: Sequence[str]) -> int:
+    """Run as a Nagios plugin: whatever goes wrong is one line on standard output and status 3."""
+    import contextlib
+    import io
+
+    complaint = io.StringIO()
     try:
-        _, args = parse(sys.argv[1:] if argv is None else argv)
+        with contextlib.redirect_stderr(complaint):
+            status = _main(words)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else EXIT_INTERNAL
+    if status <= 3:
+        return status
+    from gpudoctor.report.nagios import nagios_unknown
+
+    sys.stdout.write(nagios_unknown(complaint.getvalue().removeprefix("gpudoctor: ")))
+    return 3
+
+
+def _main(words: Sequence[str]) -> int:
+    try:
+        _, args = parse(words)
         status: int = args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:

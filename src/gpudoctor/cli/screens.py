@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.output import EXITS, exit_status
+from gpudoctor.cli.site import Refused, Settings
 from gpudoctor.tui.examination import Text, Unusable
 
 if TYPE_CHECKING:
@@ -52,16 +53,18 @@ class _Diagnosing:
     live = False
     title = ""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
         self.args = args
+        self.settings = settings
         self._doctor: Doctor | None = None
 
     def doctor(self) -> Doctor:
         """Return the doctor; its rules are compiled once."""
         if self._doctor is None:
-            from gpudoctor.diagnosis import Doctor
-
-            self._doctor = Doctor([Path(folder) for folder in self.args.rules])
+            try:
+                self._doctor = self.settings.doctor()
+            except Refused as refusal:
+                raise Unusable(str(refusal), refusal.status) from None
         return self._doctor
 
     def read_standard_input(self) -> None:
@@ -98,8 +101,8 @@ class LiveExamination(_Diagnosing):
 
     live = True
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        super().__init__(args)
+    def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
+        super().__init__(args, settings)
         self.title = "this machine" if args.root == "/" else f"the machine below {args.root}"
 
     def run(self, progress: Progress, on_report: Callable[[Report], None], stop: Callable[[], bool]) -> Report:
@@ -109,8 +112,10 @@ class LiveExamination(_Diagnosing):
         return examine(
             self.doctor(),
             self._host(),
-            timeout=self.args.timeout,
-            profile=self.args.profile,
+            timeout=self.settings.timeout,
+            profile=self.settings.profile,
+            collected=self.settings.expected(),
+            probe_folders=self.settings.probes,
             progress=progress,
             on_report=on_report,
             stop=stop,
@@ -143,8 +148,8 @@ class LiveExamination(_Diagnosing):
 class OfflineExamination(_Diagnosing):
     """A bundle, a folder, files, or standard input."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        super().__init__(args)
+    def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
+        super().__init__(args, settings)
         self.sources: list[str] = args.source
         self.title = ", ".join("standard input" if path == "-" else path for path in self.sources)
         self._report: Report | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpudoctor.facts import comms, container, driver, framework, gpu, host, memory
+from gpudoctor.facts import comms, container, driver, framework, gpu, host, memory, site
 from gpudoctor.facts.base import Fact, LogLine, Probed, ProbeFailed, Where
 
 
 def _kinds() -> dict[str, type[Fact]]:
-    rooms = (gpu, driver, host, framework, memory, comms, container)
+    rooms = (gpu, driver, host, framework, memory, comms, container, site)
     members = [LogLine, Probed, ProbeFailed, *(member for room in rooms for member in vars(room).values())]
     found = [m for m in members if isinstance(m, type) and issubclass(m, Fact) and m is not Fact]
     return {kind.kind: kind for kind in found}

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from gpudoctor.facts.base import Where
 
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 
 Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["certain", "likely", "possible"]
@@ -105,6 +105,22 @@ class ProgramInfo(BaseModel):
     python: str
 
 
+class Suppression(BaseModel, frozen=True):
+    """What a site has decided to live with. It counts up to and including the day `expires`."""
+
+    id: str = Field(description="id of a finding, or its area")
+    subject: str = Field(default="*", description="pattern with * and ? that the name of every subject must fit")
+    reason: str
+    expires: str = Field(description="last day, YYYY-MM-DD, or never")
+
+
+class Suppressed(BaseModel):
+    """A finding that is true and does not count, and the suppression that says so."""
+
+    finding: Finding
+    suppression: Suppression
+
+
 class Report(BaseModel):
     """The whole report. `findings` come ranked: the first one is the answer to "what is wrong?"."""
 
@@ -117,6 +133,8 @@ class Report(BaseModel):
     findings: list[Finding]
     undecided: list[Undecided]
     probes: list[ProbeResult]
+    suppressed: list[Suppressed] = Field(default=[], description="findings that do not count in status and summary")
+    expired_suppressions: list[Suppression] = Field(default=[], description="what they name counts again")
     nodes: list["Report"] = Field(
         default=[], description="where the source holds several nodes: one report each; the outer findings name theirs"
     )

@@ -44,6 +44,8 @@ def joined(reports: Sequence[tuple[str, Report]], source: SourceInfo) -> Report:
         findings=findings,
         undecided=[],
         probes=[],
+        suppressed=[entry for _, report in reports for entry in report.suppressed],
+        expired_suppressions=first.expired_suppressions,
         nodes=[report for _, report in reports],
     )
 

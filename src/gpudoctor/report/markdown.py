@@ -39,6 +39,19 @@ def _report(report: Report) -> Iterator[str]:
         yield ""
         yield from (f"- `{entry.id}`: {_escaped(entry.ask) or ', '.join(entry.missing)}" for entry in report.undecided)
         yield ""
+    if report.suppressed:
+        yield "## Suppressed, not counted"
+        yield ""
+        for entry in report.suppressed:
+            reason, expires = _escaped(entry.suppression.reason), entry.suppression.expires
+            yield f"- {_escaped(entry.finding.title)} ({_code(entry.finding.key)}): {reason} (until {_escaped(expires)})"
+        yield ""
+    if report.expired_suppressions:
+        yield "## Suppressions that have expired"
+        yield ""
+        for old in report.expired_suppressions:
+            yield f"- {_code(old.id)} for {_code(old.subject)}: {_escaped(old.reason)} (until {_escaped(old.expires)})"
+        yield ""
     info = report.gpudoctor
     yield f"Source: {report.source.kind} {_code(report.source.path)}{'' if report.source.complete else ' (incomplete)'};"
     yield f"gpudoctor {info.version}, {info.rules} rules."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from gpudoctor.findings.model import Finding, Report
+from gpudoctor.findings.model import Finding, Report, Suppression
 
 WIDTH = 100
 _MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
@@ -83,6 +83,18 @@ def _footer(report: Report) -> Iterator[str]:
         if len(report.undecided) > _SHOWN_UNDECIDED:
             yield f"  and {len(report.undecided) - _SHOWN_UNDECIDED} more (--json lists them)"
         yield ""
+    if report.suppressed:
+        yield "Suppressed, not counted:"
+        for entry in report.suppressed:
+            yield from _wrapped(
+                f"- {entry.finding.title} ({entry.finding.key}): {_until(entry.suppression)}", "  ", "    "
+            )
+        yield ""
+    if report.expired_suppressions:
+        yield "Suppressions that have expired; what they name counts again:"
+        for old in report.expired_suppressions:
+            yield from _wrapped(f"- {old.id} for {old.subject}: {_until(old)}", "  ", "    ")
+        yield ""
     failed = [probe for probe in report.probes if probe.status in ("failed", "timeout", "denied")]
     if failed:
         yield "Probes that gave no answer:"
@@ -106,6 +118,10 @@ def _footer(report: Report) -> Iterator[str]:
     info = report.gpudoctor
     yield f"Source: {report.source.kind} {report.source.path}" + ("" if report.source.complete else " (incomplete)")
     yield f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine"
+
+
+def _until(suppression: Suppression) -> str:
+    return suppression.reason + ("" if suppression.expires == "never" else f" (until {suppression.expires})")
 
 
 def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
