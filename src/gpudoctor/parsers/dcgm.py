@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
-from gpudoctor.facts.gpu import DcgmResult, NvlinkLink
+from gpudoctor.facts.gpu import DcgmResult, Gpu, NvlinkLink
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
 
@@ -152,8 +152,87 @@ def link_status(text: str) -> Iterator[Fact]:
     yield Probed(what="nvlink_link", at=last)
 
 
+_METRIC = LazyRegex(r"(?P<name>DCGM_FI_(?:DEV|PROF)_\w+)\{(?P<labels>[^}]{0,1500})\} (?P<value>[0-9.eE+-]+)")
+_LABEL = LazyRegex(r'(?P<key>\w+)="(?P<value>[^"]*)"')
+_NUMBERS = {
+    "DCGM_FI_DEV_GPU_TEMP": "temperature",
+    "DCGM_FI_DEV_MEMORY_TEMP": "memory_temperature",
+    "DCGM_FI_DEV_POWER_USAGE": "power",
+    "DCGM_FI_DEV_GPU_UTIL": "utilization",
+    "DCGM_FI_DEV_FB_USED": "memory_used",
+    "DCGM_FI_DEV_FB_FREE": "memory_free",
+}
+_WHOLE = {
+    "DCGM_FI_DEV_SM_CLOCK": "clock_sm",
+    "DCGM_FI_DEV_MEM_CLOCK": "clock_mem",
+    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER": "pcie_replays",
+    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": "ecc_correctable_volatile",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": "ecc_uncorrectable_volatile",
+    "DCGM_FI_DEV_RETIRED_SBE": "retired_single_bit",
+    "DCGM_FI_DEV_RETIRED_DBE": "retired_double_bit",
+    "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS": "remapped_correctable",
+    "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS": "remapped_uncorrectable",
+}
+_FLAGS = {
+    "DCGM_FI_DEV_RETIRED_PENDING": "retired_pending",
+    "DCGM_FI_DEV_ROW_REMAP_PENDING": "remap_pending",
+    "DCGM_FI_DEV_ROW_REMAP_FAILURE": "remap_failed",
+}
+_LINK_COUNTERS = {
+    "DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": "crc_errors",
+    "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL": "replay_errors",
+    "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL": "recovery_errors",
+}
+_BLANK = 1e15  # DCGM's values from 2^62 - 16 on mean that there is none
+
+
+def metrics(text: str) -> Iterator[Fact]:
+    """Metrics of dcgm-exporter: what it knows of each GPU.
+
+    >>> sample = '''DCGM_FI_DEV_ROW_REMAP_PENDING{gpu="3",UUID="GPU-6ec45129",modelName="NVIDIA A30"} 1
+    ... # HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).
+    ... DCGM_FI_DEV_GPU_TEMP{gpu="3",UUID="GPU-6ec45129",modelName="NVIDIA A30"} 41'''
+    >>> fact = next(metrics(sample)); fact.index, fact.name, fact.remap_pending, fact.temperature
+    (3, 'NVIDIA A30', True, 41.0)
+    """
+    gpus: dict[str, Gpu] = {}
+    links: dict[str, NvlinkLink] = {}
+    for at, line in enumerate(text.split("\n")):
+        found = _METRIC.search(line)
+        if not found:
+            continue
+        labels = {label["key"]: label["value"] for label in _LABEL.finditer(found["labels"])}
+        try:
+            value = float(found["value"])
+        except ValueError:
+            continue
+        if value >= _BLANK or not labels.get("UUID", "").startswith("GPU-") or "GPU_I_ID" in labels:
+            continue
+        uuid, name = labels["UUID"], found["name"]
+        gpu = gpus.setdefault(uuid, Gpu(uuid=uuid, seen_by="dcgm", at=at))
+        gpu.index = int(labels["gpu"]) if labels.get("gpu", "").isdigit() else None
+        gpu.name = labels.get("modelName") or None
+        if field := _NUMBERS.get(name):
+            setattr(gpu, field, value)
+        elif field := _WHOLE.get(name):
+            setattr(gpu, field, int(value))
+        elif field := _FLAGS.get(name):
+            setattr(gpu, field, value > 0)
+        elif field := _LINK_COUNTERS.get(name):
+            setattr(links.setdefault(uuid, NvlinkLink(gpu=uuid, at=at)), field, int(value))
+            continue
+        else:
+            continue
+        gpu.at_fields[field] = at
+    if not gpus:
+        raise NotThisFormat
+    yield from gpus.values()
+    yield from links.values()
+
+
 FORMATS = (
     Format("dcgmi diag", ("| Diagnostic  ", "| Overall Health", "|-----  Integration", "|-----  Hardware", "Successfully ran diagnostic"), diag, lines=300),
     Format("dcgmi nvlink", ("NvLink Link Status", "gpuId 0:"), link_status, lines=300),
+    Format("dcgm-exporter", ("DCGM_FI_DEV_", "DCGM_FI_PROF_"), metrics, lines=6000),
     Format("dcgmi diag -j", ('"DCGM Diagnostic"', '"DCGM GPU Diagnostic"'), diag_json, lines=4000, back=1),
 )  # fmt: skip

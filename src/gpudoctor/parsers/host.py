@@ -489,6 +489,25 @@ def systemctl_status(text: str) -> Iterator[Service]:
     yield Service(name=unit["name"], state=state, sub=sub, enabled=enabled, exit_code=code, at=last)
 
 
+_ASKED_STATE = LazyRegex(
+    r"systemctl is-active (?P<name>[\w@.-]+)\s*\n\s*(?P<state>active|inactive|failed|activating|unknown)\s*$",
+    re.MULTILINE,
+)
+
+
+def systemctl_is_active(text: str) -> Iterator[Service]:
+    """The answer below `systemctl is-active`.
+
+    >>> next(systemctl_is_active("$ systemctl is-active nvidia-fabricmanager.service\\ninactive")).state
+    'inactive'
+    """
+    found = _ASKED_STATE.search(text)
+    if not found:
+        raise NotThisFormat
+    state = "not_found" if found["state"] == "unknown" else found["state"]
+    yield Service(name=found["name"].removesuffix(".service"), state=state, at=1)
+
+
 _NODE = LazyRegex(
     r"^(?P<mode>[c-][rwx-]{9})[.+]?\s+\d+\s+(?P<owner>\S+)\s+(?P<group>\S+)\s+\d+,\s*\d+\s+.*?(?P<path>/dev/nvidia[\w/-]*|nvidia[\w-]*)\s*$"
 )
@@ -720,6 +739,7 @@ FORMATS = (
     Format("/proc/pressure", ("pressure/", "pressure."), pressure, lines=5),
     Format("Secure Boot", ("SecureBoot ", "ecure boot "), secure_boot, lines=1),
     Format("lockdown", ("integrity",), lockdown, lines=1),
+    Format("systemctl is-active", ("systemctl is-active",), systemctl_is_active, lines=2),
     Format("systemctl status", (".service - ",), systemctl_status, lines=16, answers=("service",)),
     Format("/dev/nvidia*", ("/dev/nvidia", " nvidia0", " nvidiactl"), device_nodes, lines=40),
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),

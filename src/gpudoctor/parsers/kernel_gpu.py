@@ -220,6 +220,8 @@ def pcie_error(text: str) -> Iterator[Fact]:
 _APEI_SEVERITY = LazyRegex(r"\[Hardware Error\]:\s+(?:event )?severity: (?P<severity>\w+)")
 _APEI_DEVICE = LazyRegex(rf"\[Hardware Error\]:\s+device_id: (?P<pci>{_PCI})")
 
+_APEI_VENDOR = LazyRegex(r"\[Hardware Error\]:\s+vendor_id: 0x(?P<vendor>[0-9a-fA-F]{4})\b")
+
 
 def apei(text: str) -> Iterator[Fact]:
     """A PCIe error that the firmware handled first and passed on.
@@ -232,7 +234,7 @@ def apei(text: str) -> Iterator[Fact]:
     >>> fact = next(apei(sample)); fact.severity, fact.pci
     ('fatal', '0000:3a:00.0')
     """
-    severity, pci, at = "nonfatal", None, 0
+    severity, pci, driver, at = "nonfatal", None, None, 0
     in_section = False
     for number, line in enumerate(text.split("\n")):
         if not in_section and (found := _APEI_SEVERITY.search(line)):
@@ -242,10 +244,12 @@ def apei(text: str) -> Iterator[Fact]:
             in_section, at = True, number
         elif in_section and (found := _APEI_DEVICE.search(line)):
             pci = _address(found["pci"])
+        elif in_section and (vendor := _APEI_VENDOR.search(line)):
+            driver = "nvidia" if vendor["vendor"].lower() == "10de" else None
             break
     if not in_section:
         raise NotThisFormat
-    yield PcieError(severity=severity, pci=pci, source="apei", at=at)
+    yield PcieError(severity=severity, pci=pci, driver=driver, source="apei", at=at)
 
 
 FORMATS = (

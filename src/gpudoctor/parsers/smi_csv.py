@@ -19,6 +19,7 @@ from gpudoctor.parsers.smi_values import (
     seconds,
     snake,
     switch,
+    switch_or_digit,
     word,
 )
 from gpudoctor.patterns.lazy import LazyRegex
@@ -89,11 +90,11 @@ _COLUMNS: dict[str, tuple[str, Convert]] = {
     "retired_pages.single_bit_ecc.count": ("retired_single_bit", integer),
     "retired_pages.dbe": ("retired_double_bit", integer),
     "retired_pages.double_bit.count": ("retired_double_bit", integer),
-    "retired_pages.pending": ("retired_pending", switch),
+    "retired_pages.pending": ("retired_pending", switch_or_digit),
     "remapped_rows.correctable": ("remapped_correctable", integer),
     "remapped_rows.uncorrectable": ("remapped_uncorrectable", integer),
-    "remapped_rows.pending": ("remap_pending", switch),
-    "remapped_rows.failure": ("remap_failed", switch),
+    "remapped_rows.pending": ("remap_pending", switch_or_digit),
+    "remapped_rows.failure": ("remap_failed", switch_or_digit),
     "remapped_rows.histogram.low": ("remap_banks_low", integer),
     "remapped_rows.histogram.none": ("remap_banks_none", integer),
     "pcie.link.gen.current": ("pcie_gen", integer),

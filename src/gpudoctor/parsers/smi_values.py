@@ -60,6 +60,15 @@ def switch(text: str) -> bool | None:
     return None
 
 
+def switch_or_digit(text: str) -> bool | None:
+    """Return on or off where 0 and 1 are printed for it as well.
+
+    >>> switch_or_digit("1"), switch_or_digit("No")
+    (True, False)
+    """
+    return {"0": False, "1": True}.get(text.strip(), switch(text))
+
+
 def seconds(text: str) -> float | None:
     """Return a duration that is printed in microseconds."""
     value = number(text)
