@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -55,6 +56,10 @@ def collect_parts(source: Source, scanner: Scanner, *, apart: bool = True) -> li
     for root, collected in bundles.items():
         if root in notes.snapshots:
             _replay(root, notes.snapshots[root], firsts, collected)
+            held = set(places[root])
+            for file in notes.snapshots[root].files:
+                if file not in held and not file.startswith("with/"):
+                    notes.incomplete(f"{root}{file}: named by the snapshot's manifest and not in it")
         else:
             collected.probes += account(notes.roots[root], places[root], load_probes())
     return _by_node(bundles, loose, notes, apart)
@@ -66,6 +71,8 @@ def _scanned(document: Document, scanner: Scanner, notes: SourceNotes, firsts: d
         collected.skipped.append(f"{document.name}: {document.skipped}")
     elif _from_probe(document.name, notes):
         output = b"".join(document.chunks())
+        if _checksum(document.name, notes) != hashlib.sha256(output).hexdigest():
+            notes.problems.append(f"{document.name}: was changed after the snapshot was made (its checksum differs)")
         firsts[document.name] = first_line(output)
         collected.add(document, scanner.scan(document.name, (output,)))
     else:
@@ -80,6 +87,13 @@ def _from_probe(name: str, notes: SourceNotes) -> bool:
         name.startswith(folder) and name[len(folder) :] in manifest.files and not name.startswith(f"{folder}with/")
         for folder, manifest in notes.snapshots.items()
     )
+
+
+def _checksum(name: str, notes: SourceNotes) -> str:
+    for folder, manifest in notes.snapshots.items():
+        if name.startswith(folder) and name[len(folder) :] in manifest.files:
+            return manifest.files[name[len(folder) :]].sha256
+    return ""
 
 
 def _replay(root: str, manifest: Manifest, firsts: dict[str, str], collected: Collected) -> None:
