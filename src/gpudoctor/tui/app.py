@@ -71,6 +71,7 @@ class GpuDoctorApp(App[int]):
 
     def on_mount(self) -> None:
         """Examine once the screen was painted."""
+        self.set_class(self.no_color, "no-colour")
         self._catch_signals()
         self.call_after_refresh(self.examine)
 
@@ -223,7 +224,6 @@ class GpuDoctorApp(App[int]):
         """NO_COLOR: no colour codes at all. Textual alone would send shades of grey."""
         from textual.filter import Monochrome, NoColor
 
-        self.add_class("no-colour")
         self._filters = [NoColor() if isinstance(each, Monochrome) else each for each in self._filters]
 
     def _fatal_error(self) -> None:

@@ -120,7 +120,7 @@ class MainScreen(Screen[None]):
         self.query_one("#timeline-view").border_title = "Timeline"
         self.query_one("#probes-view").border_title = "Probes"
         self.query_one("#findings").focus()
-        self._arrange()
+        self._lay_out()
         self._clock = self.set_interval(0.5, self._tick)
 
     def on_resize(self) -> None:
@@ -134,7 +134,7 @@ class MainScreen(Screen[None]):
         self._began, self._examining, self._stopped, self._picked = time.monotonic(), True, False, False
         self.book = ProbeBook()
         self._clock.resume()
-        self._arrange()
+        self._lay_out()
         self._redraw()
 
     def probe_news(self) -> None:
@@ -152,7 +152,7 @@ class MainScreen(Screen[None]):
             self._examining = False
             self.book.settle(report.probes)
             self._clock.pause()
-        self._arrange()
+        self._lay_out()
         findings = self.query_one(FindingList)
         findings.show_report(self.report, follow=findings.cursor > 0)  # at the top, stay at the top
         self._shown = None
@@ -173,7 +173,7 @@ class MainScreen(Screen[None]):
         if self.report is not None:
             self._examining = False
             self._clock.pause()
-        self._arrange()
+        self._lay_out()
         self._redraw()
         self.refresh_bindings()
 
@@ -192,7 +192,7 @@ class MainScreen(Screen[None]):
         self._draw_progress()
         self._draw_view()
 
-    def _arrange(self) -> None:
+    def _lay_out(self) -> None:
         """Show the view, and in it the probes or the detail."""
         for number, name in enumerate(f"{page}-view" for page in _PAGES):
             self.query_one(f"#{name}").display = number == self._view
@@ -370,7 +370,7 @@ class MainScreen(Screen[None]):
     def action_view(self, number: int) -> None:
         """Change to another view."""
         self._view = number
-        self._arrange()
+        self._lay_out()
         self.query_one(f"#{_PAGES[number]}").focus()
         self.call_after_refresh(self._redraw)
         self.refresh_bindings()
@@ -392,7 +392,7 @@ class MainScreen(Screen[None]):
     def _pick(self) -> None:
         if not self._picked:
             self._picked = True
-            self._arrange()
+            self._lay_out()
             self.call_after_refresh(self._redraw)
 
     def action_filter(self) -> None:

@@ -30,13 +30,13 @@ class SaveScreen(ModalScreen[str | None]):
 
     def __init__(self, report: Report, name: str, forms: dict[str, Callable[[Report], str]]) -> None:
         super().__init__()
-        self._report, self._name, self._forms = report, name, forms
+        self._report, self._suggested, self._forms = report, name, forms
         self._asked = ""
 
     def compose(self) -> ComposeResult:
         """Lay the dialog out."""
         with Vertical(classes="dialog small"):
-            yield Input(value=f"{self._name}.{next(iter(self._forms))}", id="path")
+            yield Input(value=f"{self._suggested}.{next(iter(self._forms))}", id="path")
             yield Lines(id="said")
         yield KeyBar()
 

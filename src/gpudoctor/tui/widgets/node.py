@@ -108,7 +108,9 @@ def _gpus(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
         gpu = {**given, "nvlink": links[given["gpu"]]} if given.get("gpu") in links else given
         yield from _gpu(number, gpu, report, width, unfolded)
     yield row("")
-    yield from topology_rows(report.node.get("topology") or {}, width)
+    yield from topology_rows(
+        report.node.get("topology") or {}, width, linked=any(link["active"] for link in links.values())
+    )
     yield from _processes(report.node.get("processes") or [], width)
     yield heading("Versions and host", width)
     known = {key: value for key, value in report.node.items() if not isinstance(value, (list, dict))}
@@ -129,9 +131,9 @@ def _gpus(report: Report, width: int, unfolded: set[str]) -> Iterator[Row]:
     yield row("")
 
 
-def topology_rows(topology: Mapping[str, Any], width: int) -> Iterator[Row]:
+def topology_rows(topology: Mapping[str, Any], width: int, *, linked: bool = False) -> Iterator[Row]:
     """Yield the matrix of how GPUs and network cards reach each other, coloured by the kind of path."""
-    devices: list[str] = topology.get("devices") or []
+    devices = [plain(name).removeprefix("0000:") for name in topology.get("devices") or []]
     if not devices:
         return
     wide = max(5, *(cell_len(name) for name in devices)) + 1
@@ -140,14 +142,16 @@ def topology_rows(topology: Mapping[str, Any], width: int) -> Iterator[Row]:
     yield heading("How they reach each other", width)
     for start in range(0, len(devices), fits):
         part = devices[start : start + fits]
-        yield row(" " * lead, *((column(plain(name), wide), "dim") for name in part))
+        yield row(" " * lead, *((column(name, wide), "dim") for name in part))
         for name, paths in zip(devices, topology["paths"], strict=True):
             cells = [(column(plain(path), wide), _path_style(path)) for path in paths[start : start + fits]]
-            yield row((column(plain(name), lead), "bold"), *cells)
+            yield row((column(name, lead), "bold"), *cells)
     used = {_path_kind(path) for paths in topology["paths"] for path in paths}
     for kind, (style, words) in _PATHS.items():
         if kind in used:
             yield row((column(kind, lead), style), (fit(words, width - lead), "dim"))
+    if linked and "NV#" not in used:
+        yield from paragraph("These are the PCIe paths. NVLink is up as well; see the GPUs above.", width, "dim")
     yield row("")
 
 
