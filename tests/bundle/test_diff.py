@@ -1,0 +1,77 @@
+"""`gpudoctor diff`: what one node has and the other has not, before and after."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gpudoctor.bundle.diff import Side, compare
+from gpudoctor.collect.offline import collect_offline
+from gpudoctor.combiners import combine
+from gpudoctor.diagnosis import Doctor
+from gpudoctor.sources.memory import TextSource
+
+BEFORE = {
+    "version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n",
+    "env": "CUDA_VISIBLE_DEVICES=0,1\nNCCL_DEBUG=INFO\nLD_LIBRARY_PATH=/usr/local/cuda/lib64\n",
+    "uname": "Linux gpu-1 5.15.0-101-generic #111-Ubuntu SMP x86_64 GNU/Linux\n",
+}
+AFTER = BEFORE | {
+    "version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  Tue Jan 14 22:23:56 UTC 2025\n",
+    "dmesg": "[  812.114] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def doctor() -> Doctor:
+    return Doctor()
+
+
+def side(doctor: Doctor, name: str, files: dict[str, str]) -> Side:
+    source = TextSource(files)
+    collected = collect_offline(source, doctor.scanner)
+    return Side(name, doctor.judge(collected, source.notes), combine(collected.facts, []))
+
+
+def test_before_and_after(doctor):
+    comparison = compare(side(doctor, "before", BEFORE), side(doctor, "after", AFTER))
+    assert "hardware.fell-off-bus" in {finding.id for finding in comparison.only_b}
+    assert comparison.only_a == []
+    assert [(d.kind, d.field, d.a, d.b) for d in comparison.differences if d.kind == "kernel_module"] == [
+        ("kernel_module", "version", "550.54.15", "570.86.10")
+    ]
+    assert comparison.differences[0].group == "driver and its libraries"
+
+
+def test_the_same_twice(doctor):
+    assert compare(side(doctor, "a", BEFORE), side(doctor, "b", BEFORE)).same
+
+
+def test_what_only_one_side_knows_is_no_difference(doctor):
+    less = {name: text for name, text in BEFORE.items() if name != "env"}
+    comparison = compare(side(doctor, "a", BEFORE), side(doctor, "b", less))
+    assert comparison.same
+    assert ("env_var", "a") in comparison.not_compared
+
+
+def test_two_snapshots(gpudoctor, tmp_path):
+    for name in ("t4", "gpu-lost"):
+        done = gpudoctor(
+            "collect", "-o", str(tmp_path / f"{name}.tar.gz"), "--profile", "quick", scenario=name, timeout=90
+        )
+        assert done.code == 0, done.err
+    done = gpudoctor("diff", "--json", str(tmp_path / "t4.tar.gz"), str(tmp_path / "gpu-lost.tar.gz"))
+    assert done.code == 1, done.err
+    found = json.loads(done.out)
+    assert "hardware.fell-off-bus" in {finding["id"] for finding in found["findings_only_in_b"]}
+    assert any(d["kind"] == "gpu" for d in found["differences"])
+    text = gpudoctor("diff", str(tmp_path / "t4.tar.gz"), str(tmp_path / "t4.tar.gz"))
+    assert text.code == 0
+    assert "Nothing differs" in text.out
+
+
+def test_a_side_that_is_not_there(gpudoctor, tmp_path):
+    done = gpudoctor("diff", str(tmp_path), "/no/such")
+    assert done.code == 66
+    assert done.err == "gpudoctor: /no/such: no such file or folder\n"
