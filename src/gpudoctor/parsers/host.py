@@ -27,7 +27,7 @@ from gpudoctor.patterns.stamp import parse_stamp
 
 _RELEASE = r"\d+\.\d+\.\d+[\w.+~-]*"
 _UNAME = LazyRegex(rf"\bLinux (?P<node>[\w.-]+) (?P<release>{_RELEASE}) #\d+.*?(?P<machine>x86_64|aarch64|ppc64le)?")
-_BANNER = LazyRegex(rf"\bLinux version (?P<release>{_RELEASE}) \(")
+_BANNER = LazyRegex(rf"\bLinux version (?P<release>{_RELEASE})(?: \(|\s*$)")
 _HOST_KERNEL = LazyRegex(
     rf"^\W*(?:Kernel(?: Version)?|kernel-version\.full|uname -r)\s*[:=]\s*(?:Linux )?(?P<release>{_RELEASE})\s*$"
 )
@@ -41,6 +41,8 @@ def uname(text: str) -> Iterator[Kernel]:
     '5.15.0-87-generic'
     >>> next(uname("[    0.0] Linux version 6.8.0-45-generic (buildd@host) (gcc 13) #45-Ubuntu SMP")).release
     '6.8.0-45-generic'
+    >>> next(uname("Linux version 5.15.167.4-microsoft-standard-WSL2")).release
+    '5.15.167.4-microsoft-standard-WSL2'
     """
     line = text.partition("\n")[0]
     found = _UNAME.search(line) or _BANNER.search(line)

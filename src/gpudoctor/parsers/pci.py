@@ -214,6 +214,23 @@ def _leaf(pci: str, parent: str | None, description: str, at: int) -> PciDevice:
     )
 
 
+_COUNTED = LazyRegex(
+    r"lspci\b(?=[^\n]{0,120}3D)[^\n]{0,120}(?: -\w*c\b|wc -l)[^\n]*\n\s*(?P<number>\d{1,2})\s*$", re.MULTILINE
+)
+
+
+def counted(text: str) -> Iterator[Fact]:
+    """The number of 3D controllers that a filter of lspci counted.
+
+    >>> next(counted("$ lspci | grep 3D | grep -i nvidia | wc -l\\n8")).number
+    8
+    """
+    found = _COUNTED.search(text)
+    if not found:
+        raise NotThisFormat
+    yield GpuCount(seen_by="lspci", number=int(found["number"]), at=1)
+
+
 _NAMES = (
     "VGA compatible controller",
     "3D controller",
@@ -233,5 +250,6 @@ FORMATS = (
         listing,
         lines=20000,
     ),
+    Format("lspci, counted", ("lspci",), counted, lines=2),
     Format("lspci -t", ("-[0000:", "-+-[0000:", "-[0001:"), tree, lines=3000),
 )  # fmt: skip

@@ -191,14 +191,18 @@ def csv(text: str) -> Iterator[Fact]:
             yield _process(row, at)
         else:
             rows.append(_gpu(row, at))
+    whole = bool(rows) and [gpu.index for gpu in rows] == list(range(len(rows)))
+    if len(rows) > 1 and all(gpu.index is gpu.uuid is gpu.pci is None for gpu in rows):
+        for number, gpu in enumerate(rows):  # nvidia-smi goes through the GPUs in the order of their index
+            gpu.index = number
     yield from rows
     if not last and len(columns) < 2:
         raise NotThisFormat
-    if rows and [row.index for row in rows] == list(range(len(rows))):
+    if whole:
         yield GpuCount(seen_by="nvidia-smi", number=len(rows), at=rows[0].at)
     if "pid" in columns:
         yield Probed(what="gpu_process", at=last)
-    elif rows and rows[0].index is not None:
+    elif rows and "index" in columns:
         yield Probed(what="gpu", at=last)
 
 
