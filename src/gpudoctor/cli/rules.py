@@ -1,4 +1,4 @@
-"""`gpudoctor rules lint|test|list`: for people who add rules, ours or a site's own."""
+"""`gpudoctor rules lint|test|list|page`: for people who add rules, ours or a site's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("action", choices=["lint", "test", "list"])
+    parser.add_argument("action", choices=["lint", "test", "list", "page"])
     parser.add_argument("path", nargs="*", type=Path, help="lint: rule files or folders; test: test files or folders")
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
     parser.add_argument("--only", metavar="ID", help="test: only rules whose id begins so")
@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
     from gpudoctor.engine.load import RuleError
 
     try:
-        return {"lint": _lint, "test": _test, "list": _list}[args.action](args)
+        return {"lint": _lint, "test": _test, "list": _list, "page": _page}[args.action](args)
     except (RuleError, FileNotFoundError) as error:
         sys.stderr.write(f"gpudoctor rules: {error}\n")
         return 1
@@ -83,6 +83,14 @@ def _list(args: argparse.Namespace) -> int:
 
     for rule in sorted(Doctor([Path(folder) for folder in args.rules]).rules.rules, key=lambda rule: rule.id):
         sys.stdout.write(f"{rule.id:<36} {rule.severity:<8} {rule.title}\n")
+    return 0
+
+
+def _page(args: argparse.Namespace) -> int:
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.report.findings_page import render_page
+
+    sys.stdout.write(render_page(Doctor([Path(folder) for folder in args.rules]).rules.rules))
     return 0
 
 
