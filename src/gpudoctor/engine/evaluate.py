@@ -140,13 +140,31 @@ def _fold(group: list[Fact]) -> Fact:
     return group[0].model_copy(update={"count": sum(fact.count for fact in group)})
 
 
-def refuted(alternative: Alternative, bound: Bound, store: FactStore) -> bool:
-    """Tell whether a fact stands against the match (`none` or `unless`)."""
-    for condition in (*alternative.none, *alternative.unless):
-        group = [fact for fact in candidates(condition, store) if fits(condition, fact, bound)]
-        if group and (condition.at_least is None or _number(group, condition) >= condition.at_least):
-            return True
-    return False
+class Vetoes:
+    """Tells whether a fact stands against a match (`none` or `unless`); what doesn't depend on the match is decided once."""
+
+    def __init__(self, store: FactStore) -> None:
+        self._store = store
+        self._decided: dict[int, tuple[Condition, bool]] = {}
+
+    def against(self, alternative: Alternative, bound: Bound) -> bool:
+        """Tell whether anything stands against this match of the alternative."""
+        return any(self._stands(condition, bound) for condition in (*alternative.none, *alternative.unless))
+
+    def _stands(self, condition: Condition, bound: Bound) -> bool:
+        if any(isinstance(test.value, Reference) for test in condition.tests):
+            return self._found(condition, bound)
+        known = self._decided.get(id(condition))
+        if known is None:
+            known = self._decided[id(condition)] = condition, self._found(condition, bound)
+        return known[1]
+
+    def _found(self, condition: Condition, bound: Bound) -> bool:
+        fitting = (fact for fact in candidates(condition, self._store) if fits(condition, fact, bound))
+        if condition.at_least is None:
+            return next(fitting, None) is not None
+        group = list(fitting)
+        return bool(group) and _number(group, condition) >= condition.at_least
 
 
 def unproven(alternative: Alternative, store: FactStore) -> list[str]:

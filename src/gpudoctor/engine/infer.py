@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from gpudoctor.engine.compile import Alternative, RuleSet, fill
-from gpudoctor.engine.evaluate import Match, matches, refuted, unproven
+from gpudoctor.engine.evaluate import Match, Vetoes, matches, unproven
 from gpudoctor.facts.base import Fact, Where
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding, Subject, Verify
@@ -61,9 +61,10 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
             except Exception as broken:
                 failures.append(f"{alternative.rule.id}: {type(broken).__name__}: {broken}")
     host = _host(store)
+    vetoes = Vetoes(store)
     for match in found:
         alternative = match.alternative
-        if refuted(alternative, match.bound, store):
+        if vetoes.against(alternative, match.bound):
             continue
         if missing := unproven(alternative, store):
             _note(undecided, alternative, missing, len(alternative.all))
@@ -74,12 +75,12 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
         raw[finding.key] = finding if known is None else _merged(known, finding)
     for alternative in rules.alternatives:
         if alternative.rule.id not in fired:
-            _half_matched(alternative, store, undecided)
+            _half_matched(alternative, store, vetoes, undecided)
     ordered = [missing for rule_id, missing in undecided.items() if rule_id not in fired]
     return Inference(list(raw.values()), ordered, failures)
 
 
-def _half_matched(alternative: Alternative, store: FactStore, undecided: dict[str, Missing]) -> None:
+def _half_matched(alternative: Alternative, store: FactStore, vetoes: Vetoes, undecided: dict[str, Missing]) -> None:
     """Note a rule of which everything fits but the one fact that nobody asked for."""
     if len(alternative.all) < 2:
         return
@@ -87,7 +88,7 @@ def _half_matched(alternative: Alternative, store: FactStore, undecided: dict[st
         if condition.kind == "log" or store.probed(condition.kind) or store.of(condition.kind):
             continue
         for match in matches(alternative, store, skip=frozenset({condition.alias})):
-            if not refuted(alternative, match.bound, store):
+            if not vetoes.against(alternative, match.bound):
                 kinds = sorted({condition.kind, *unproven(alternative, store)})
                 _note(undecided, alternative, kinds, len(match.bound))
                 return

@@ -32,6 +32,7 @@ class Format:
     lines: how many lines a text of this format may have. answers: kinds whose absence is known once it was read whole.
     fold: equal facts (but for place and time) become one that counts them: for lines that every rank of a job prints.
     keep: how many different facts of one kind are kept of one text where the format folds; the rest is only counted.
+    message: the part of a line that matters, for formats of one line that fold: a line alike in it is counted, not read again.
     """
 
     name: str
@@ -42,3 +43,4 @@ class Format:
     answers: tuple[str, ...] = ()
     fold: bool = False
     keep: int = 300
+    message: Callable[[bytes], bytes] | None = None

@@ -6,7 +6,7 @@ Every line is read on its own and equal facts are folded, so that the logs of a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning, RasGroup
@@ -293,13 +293,36 @@ def ras(text: str) -> Iterator[Fact]:
 # Jobs have thousands of ranks, and each may be the one that matters.
 _RANKS = 20_000
 
+# A job's ranks print the same lines for each of their communicators. Threads and communicator ids differ, and don't matter.
+_PROCESS_MESSAGE = re.compile(rb"([\w.-]*:\d{1,8}):\d{1,8}( \[\d{1,3}\] .*)", re.DOTALL)
+_INIT_MESSAGE = re.compile(rb"([\w.-]*:\d{1,8}):\d{1,8} .*?(rank \d.*?)(?:commId \w+ )?(- Init|Init COMPLETE)")
+_VIA_MESSAGE = re.compile(rb" via (?:NET/[\w-]+|\w+)")
 
-def _single(name: str, anchors: tuple[str, ...], parse: Parser) -> Format:
-    return Format(name, anchors, parse, lines=1, fold=True, keep=_RANKS)
+
+def _process_message(line: bytes) -> bytes:
+    found = _PROCESS_MESSAGE.search(line)
+    return found[1] + found[2] if found else line
+
+
+def _init_message(line: bytes) -> bytes:
+    found = _INIT_MESSAGE.search(line)
+    return b"".join(found.groups()) + line[found.end() :] if found else line
+
+
+def _via_message(line: bytes) -> bytes:
+    """How, and whether with GPUDirect; the ranks don't matter: there are as many pairs as the job has."""
+    found = _VIA_MESSAGE.search(line)
+    return found[0] + (b" GDRDMA" if b"/GDRDMA" in line else b"") if found else line
+
+
+def _single(
+    name: str, anchors: tuple[str, ...], parse: Parser, message: Callable[[bytes], bytes] = _process_message
+) -> Format:
+    return Format(name, anchors, parse, lines=1, fold=True, keep=_RANKS, message=message)
 
 
 FORMATS = (
-    _single("NCCL communicator", ("- Init START", "Init COMPLETE"), communicator),
+    _single("NCCL communicator", ("- Init START", "Init COMPLETE"), communicator, _init_message),
     _single("NCCL version", ("NCCL version ",), version),
     _single(
         "NCCL network",
@@ -318,7 +341,7 @@ FORMATS = (
         ),
         plugin_wording,
     ),
-    _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection),
+    _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection, _via_message),
     _single("NCCL warning", ("NCCL WARN ",), warning),
     _single("torch.distributed watchdog", ("milliseconds before timing out", "last enqueued NCCL work"), watchdog),
     Format("NCCL RAS", (") MISMATCH",), ras, lines=60),

@@ -16,6 +16,7 @@ from gpudoctor.patterns.text import decode
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
+MAX_ALIKE = 50_000  # messages of one text that are remembered so that they need not be read again
 _CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = LazyRegex(r"message repeated (\d+) times")
 _KERNEL_BANNER = "Linux version "
@@ -152,6 +153,8 @@ class _TextScan:
         self._folded: dict[tuple[object, ...], LogLine] = {}
         self._equal: dict[tuple[str, int | None, str], Fact] = {}
         self._distinct: dict[str, int] = {}
+        self._alike: dict[tuple[str, int, bytes], list[Fact]] = {}  # what lines of this message gave
+        self._last: dict[int, tuple[Fact, int, bytes]] = {}  # fact -> the last line that repeats it
         self._boot = 0
         self._uptime = 0.0
 
@@ -190,7 +193,10 @@ class _TextScan:
                 elif not isinstance(user, Format):
                     self._boundary(user, self._stamp(line))
                 elif number > self._taken.get(user.name, 0):
-                    self._parse(user, line)
+                    if user.message is None:
+                        self._parse(user, line)
+                    else:
+                        self._parse_once(user, line, user.message(raw[line.start : line.stop]))
         self.line = number
 
     def _stamp(self, line: _Line) -> Stamp:
@@ -219,7 +225,6 @@ class _TextScan:
         repeated = _REPEATED.search(line.text)
         if repeated:
             count = min(int(repeated[1]), 1_000_000)
-        where = Where(source=self.source, line=line.number, text=line.text.strip()[:MAX_TEXT])
         key: tuple[object, ...] = (pattern.key, self._boot, *_hashable(caught))
         known = self._folded.get(key)
         if known is None:
@@ -229,15 +234,15 @@ class _TextScan:
                 key = (pattern.key, self._boot, "more", gpu)
                 known = self._folded.get(key)
         if known is not None:
-            known.count += count
-            known.last_time, known.last_where = stamp.time or known.last_time, where
+            self._repeats(known, count, line)
             return
+        text = line.text.strip()[:MAX_TEXT]
         gpu = caught.get("gpu") or caught.get("pci") or caught.get("uuid")
         fact = LogLine(
             pattern=pattern.key,
-            text=line.text.strip()[:MAX_TEXT],
+            text=text,
             fields=caught,
-            where=where,
+            where=Where(source=self.source, line=line.number, text=text),
             time=stamp.time,
             uptime=stamp.uptime,
             boot=self._boot,
@@ -248,7 +253,26 @@ class _TextScan:
         self._folded[key] = fact
         self.facts.append(fact)
 
-    def _parse(self, format_: Format, line: _Line) -> None:
+    def _repeats(self, fact: Fact, count: int, line: _Line) -> None:
+        """Count a repetition; only the last one's place and time are worked out, when all is read."""
+        fact.count += count
+        self._last[id(fact)] = (fact, line.number, line.raw[line.start : min(line.stop, line.start + 2 * MAX_LINE)])
+
+    def _parse_once(self, format_: Format, line: _Line, message: bytes) -> None:
+        """Read a line, or count it where one that says the same was read before."""
+        key = (format_.name, self._boot, message)
+        known = self._alike.get(key)
+        if known is None:
+            known = self._parse(format_, line)
+            if known and len(self._alike) < MAX_ALIKE:
+                self._alike[key] = known
+            return
+        self._taken[format_.name] = line.number
+        for fact in known:
+            self._repeats(fact, 1, line)
+
+    def _parse(self, format_: Format, line: _Line) -> list[Fact]:
+        """Read a format; returns the facts that it gave or repeated."""
         raw, start, number = line.raw, line.start, line.number
         first = number
         for _ in range(format_.back):
@@ -266,6 +290,7 @@ class _TextScan:
         lines = text.split("\n")
         last = -1
         stamp: Stamp | None = None
+        given: list[Fact] = []
         try:
             for fact in format_.parse(text):
                 stamp = stamp or self._stamp(line)
@@ -276,10 +301,12 @@ class _TextScan:
                     fact.boot = self._boot
                 if fact.time is None:
                     fact.time = stamp.time
-                if not (format_.fold and self._counted(fact, format_.keep)):
+                known = self._counted(fact, format_.keep) if format_.fold else None
+                if known is None:
                     self.facts.append(fact)
+                given.append(known or fact)
         except NotThisFormat:
-            return
+            return given
         except Malformed as error:
             self._problem(format_, first, str(error))
         except Exception as error:  # one broken parser must not take the report with it
@@ -287,13 +314,14 @@ class _TextScan:
         if last < 0:
             last = number - first
             if not format_.answers:
-                return
+                return given
         self._taken[format_.name] = max(number, first + last)
         self.formats.append(format_.name)
         self.facts.extend(Probed(what=kind) for kind in format_.answers)
+        return given
 
-    def _counted(self, fact: Fact, keep: int) -> bool:
-        """Tell whether an equal fact is known already, and count this one there."""
+    def _counted(self, fact: Fact, keep: int) -> Fact | None:
+        """Return the equal fact that is known already, having counted this one there; None where it is new."""
         said = (fact.kind, fact.boot, fact.model_dump_json(exclude=_PLACE, exclude_none=True))
         known = self._equal.get(said)
         if known is None:
@@ -301,11 +329,11 @@ class _TextScan:
             self._distinct[fact.kind] = self._distinct.get(fact.kind, 0) + 1
             if self._distinct[fact.kind] <= keep or more not in self._equal:
                 self._equal[said if self._distinct[fact.kind] <= keep else more] = fact
-                return False
+                return None
             known = self._equal[more]
         known.count += fact.count
         known.last_time, known.last_where = fact.time or known.last_time, fact.where
-        return True
+        return known
 
     def _where(self, lines: list[str], first: int, at: int) -> Where:
         shown = lines[at].strip()[:MAX_TEXT] if at < len(lines) else ""
@@ -316,6 +344,11 @@ class _TextScan:
 
     def finish(self, boot: int) -> Scanned:
         newest = self._boot - boot
+        for fact, number, raw in self._last.values():
+            text = decode(raw)
+            if fact.last_where is None or fact.last_where.line < number:
+                fact.last_time = parse_stamp(text).time or fact.last_time
+                fact.last_where = Where(source=self.source, line=number, text=text.strip()[:MAX_TEXT])
         for fact in self.facts:
             if fact.boot is not None:
                 fact.boot -= newest
