@@ -92,10 +92,10 @@ def test_an_error_inside_gives_the_terminal_back_and_is_one_line(folder):
     assert "Traceback" not in terminal.sent
 
 
-# scenario, what it is called, and the keys from the confirm page to the verify page
+# scenario -> a word of the verdict
 FIXED = {
     "throttled": "heat",
-    "pcie-width": "PCIe",
+    "nvlink-half-down": "link",
     "power-brake": "power",
 }
 
