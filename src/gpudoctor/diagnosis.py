@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from gpudoctor import __version__
@@ -17,8 +17,9 @@ from gpudoctor.combiners import combine
 from gpudoctor.declared import declarations
 from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet, compile_rules
-from gpudoctor.engine.infer import Missing, infer
+from gpudoctor.engine.infer import Evaluator, Missing, infer
 from gpudoctor.engine.load import load_rules
+from gpudoctor.facts import KINDS
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
 from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
@@ -37,10 +38,14 @@ class Doctor:
     """Rules and scanner, compiled once and used on any number of sources."""
 
     def __init__(
-        self, rule_folders: Iterable[Path] = (), engine: EngineName | None = None, policy: Policy | None = None
+        self,
+        rule_folders: Iterable[Path] = (),
+        engine: EngineName | None = None,
+        policy: Policy | None = None,
+        evaluate: Evaluator | None = None,
     ) -> None:
         self.engine: EngineName = engine or available_engines()[0]
-        self._evaluate = evaluator(self.engine)
+        self._evaluate = evaluate or evaluator(self.engine)
         self.rule_folders = list(rule_folders)
         self.policy = policy or Policy()
 
@@ -134,16 +139,28 @@ def _undecided(found: Iterable[Missing]) -> list[Undecided]:
     ordered = sorted(found, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
     if not ordered:
         return []
-    probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))
-    asks = {kind: probe.ask for probe in reversed(probes) for kind in probe.gives if probe.ask}
+    asks = _asks()
     return [
         Undecided(
             id=missing.rule_id,
             missing=missing.kinds,
-            ask="send " + " and ".join(dict.fromkeys(asks.get(kind, f"what tells {kind}") for kind in missing.kinds)),
+            ask="send " + " and ".join(dict.fromkeys(asks.get(kind) or _describe(kind) for kind in missing.kinds)),
         )
         for missing in ordered[:MAX_UNDECIDED]
     ]
+
+
+def _describe(kind: str) -> str:
+    """Say what a kind of fact is, where no probe gives it."""
+    summary = (KINDS[kind].__doc__ or kind).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
+    return f"what shows this: {summary[0].lower()}{summary[1:]}"
+
+
+@cache
+def _asks() -> dict[str, str]:
+    """Return, for each kind of fact, what to ask for: the cheapest probe that gives it."""
+    probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))
+    return {kind: probe.ask for probe in reversed(probes) for kind in probe.gives if probe.ask}
 
 
 def _source_info(notes: SourceNotes, collected: Collected, failures: list[str]) -> SourceInfo:

@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from report.reports import finding
 
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.findings.model import Suppression
@@ -13,7 +14,6 @@ from gpudoctor.findings.policy import Policy
 from gpudoctor.monitor.configfile import ConfigError
 from gpudoctor.monitor.suppressions import read_suppressions
 from gpudoctor.sources.memory import TextSource
-from report.reports import finding
 
 XID = "[  812.114] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python3, GPU has fallen off the bus.\n"
 TODAY = date(2027, 1, 15)

@@ -8,6 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
+from report.reports import HOSTILE, finding, report
 
 from gpudoctor.report.github import render_github
 from gpudoctor.report.html import render_html
@@ -15,7 +16,6 @@ from gpudoctor.report.markdown import render_markdown
 from gpudoctor.report.nagios import MAX_LINE, nagios_unknown, render_nagios
 from gpudoctor.report.prometheus import MAX_FINDINGS, MAX_LABEL, render_prometheus
 from gpudoctor.report.text import render_text
-from report.reports import HOSTILE, finding, report
 
 NOW = 1_796_000_000.5
 PROMTOOL = shutil.which("promtool")
@@ -43,7 +43,9 @@ def test_promtool_takes_the_metrics(made):
     if PROMTOOL is None:
         pytest.skip("needs promtool (Debian: prometheus)")
     text = render_prometheus(made, NOW)
-    done = subprocess.run([PROMTOOL, "check", "metrics"], input=text.encode(), capture_output=True, timeout=30)
+    done = subprocess.run(
+        [PROMTOOL, "check", "metrics"], check=False, input=text.encode(), capture_output=True, timeout=30
+    )
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 

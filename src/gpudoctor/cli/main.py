@@ -17,6 +17,7 @@ COMMANDS = {
     "diagnose": "diagnose a bundle, folder, log files or '-' (standard input), offline",
     "collect": "make a redacted support bundle that diagnose reads back",
     "diff": "two nodes, or one before and after, side by side",
+    "watch": "examine this machine again and again; metrics, and events on change",
     "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
     "preflight": "before a training run: will this machine train on its GPU, and well?",
     "compat": "will this driver / CUDA / framework / GPU combination work?",

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from gpudoctor.collect.collected import Collected
     from gpudoctor.diagnosis import Doctor
+    from gpudoctor.engine import EngineName
+    from gpudoctor.engine.infer import Evaluator
     from gpudoctor.findings.model import Suppression
     from gpudoctor.monitor.site import Loaded
 
@@ -41,12 +43,13 @@ class Settings:
     suppressions: list[Suppression] = field(default_factory=list)
     loaded: Loaded | None = None
 
-    def doctor(self) -> Doctor:
+    def doctor(self, engine: EngineName | None = None, evaluate: Evaluator | None = None) -> Doctor:
         """Return the doctor; refuses names in only and skip that no rule has."""
         from gpudoctor.diagnosis import Doctor
         from gpudoctor.findings.policy import Policy
 
-        doctor = Doctor(self.rules, policy=Policy(self.only, self.skip, self.suppressions))
+        policy = Policy(self.only, self.skip, self.suppressions)
+        doctor = Doctor(self.rules, engine, policy, evaluate)
         if self.only or self.skip:
             from gpudoctor.monitor.site import unknown
 

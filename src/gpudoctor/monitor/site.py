@@ -54,6 +54,35 @@ class Thresholds(_Strict):
     )
 
 
+class WatchOptions(_Strict):
+    """How `gpudoctor watch` runs."""
+
+    interval: Annotated[float, Field(ge=1, le=86_400)] = Field(default=60.0, description="seconds between two cycles")
+    jitter: Annotated[float, Field(ge=0, le=0.5)] = Field(
+        default=0.1, description="share of the interval by which cycles are moved, so that a fleet does not act at once"
+    )
+    deadline: Annotated[float, Field(ge=2, le=600)] = Field(default=20.0, description="seconds for one cycle")
+    appear: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=1, description="cycles in a row that a finding must be there before it is announced"
+    )
+    resolve: Annotated[int, Field(ge=1, le=100)] = Field(
+        default=3, description="cycles in a row that it must be away before it is resolved"
+    )
+    forget: Annotated[float, Field(ge=60)] = Field(
+        default=7 * 86_400.0, description="seconds after which an event of a log is forgotten"
+    )
+    logs: list[str] = Field(default=[], description="further logs to read, such as that of a training job")
+    textfile: str | None = Field(default=None, description="metrics for node_exporter's textfile collector")
+    listen: Annotated[str, Field(pattern=r"^(.+:)?\d{1,5}$")] | None = Field(
+        default=None, description="[address:]port for /metrics, /healthz and /report; without an address 127.0.0.1"
+    )
+    syslog: bool = False
+    on_change: Annotated[list[str], Field(min_length=1)] | None = Field(
+        default=None, description="command that gets each event as JSON on its standard input"
+    )
+    webhook: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+
+
 class Site(_Strict):
     """The configuration file."""
 
@@ -66,6 +95,7 @@ class Site(_Strict):
     skip: list[str] = []
     expect: Expect = Expect()
     thresholds: Thresholds = Thresholds()
+    watch: WatchOptions = WatchOptions()
 
 
 @dataclass
