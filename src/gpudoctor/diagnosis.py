@@ -153,7 +153,9 @@ def _undecided(found: Iterable[Missing]) -> list[Undecided]:
 def _describe(kind: str) -> str:
     """Say what a kind of fact is, where no probe gives it."""
     summary = (KINDS[kind].__doc__ or kind).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
-    return f"what shows this: {summary[0].lower()}{summary[1:]}"
+    if summary[1:2].islower():
+        summary = summary[0].lower() + summary[1:]
+    return f"what shows this: {summary}"
 
 
 @cache

@@ -16,7 +16,7 @@ def resolve(findings: Iterable[Finding], collected: float | None = None) -> list
 
     collected: when the evidence was taken (seconds since the epoch), where that is known.
     """
-    settled = [_history(finding, collected) for finding in findings]
+    settled = [_history(finding, collected) for finding in _absorb(findings)]
     settled.sort(key=_rank)
     edges = _edges(settled)
     resolved = []
@@ -27,6 +27,19 @@ def resolve(findings: Iterable[Finding], collected: float | None = None) -> list
         resolved.append(finding)
     resolved.sort(key=_rank)
     return resolved
+
+
+def _absorb(findings: Iterable[Finding]) -> list[Finding]:
+    """Drop what is said of the node as a whole where the same is said of its only GPU or one GPU of it."""
+    found = list(findings)
+    told = {(f.id, f.role): f for f in found if any(subject.kind == "gpu" for subject in f.subjects)}
+    kept = []
+    for finding in found:
+        closer = told.get((finding.id, finding.role))
+        wide = all(subject.kind == "node" for subject in finding.subjects)
+        if not (wide and closer) or (closer.history and not finding.history):
+            kept.append(finding)
+    return kept
 
 
 def _history(finding: Finding, collected: float | None) -> Finding:

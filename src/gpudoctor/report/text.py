@@ -74,14 +74,16 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
 
 
 def _footer(report: Report) -> Iterator[str]:
+    areas = {finding.id.partition(".")[0] for finding in report.findings if finding.role == "cause"}
+    near = [entry for entry in report.undecided if not areas or entry.id.partition(".")[0] in areas]
     if report.undecided:
         yield "Could not be decided:"
-        for undecided in report.undecided[:_SHOWN_UNDECIDED]:
+        for undecided in near[:_SHOWN_UNDECIDED]:
             yield from _wrapped(
                 f"- {undecided.id}: {undecided.ask or 'needs ' + ', '.join(undecided.missing)}", "  ", "    "
             )
-        if len(report.undecided) > _SHOWN_UNDECIDED:
-            yield f"  and {len(report.undecided) - _SHOWN_UNDECIDED} more (--json lists them)"
+        if more := len(report.undecided) - len(near[:_SHOWN_UNDECIDED]):
+            yield f"  {'and ' if near else ''}{more} {'more ' if near else 'rules '}(--json lists them)"
         yield ""
     if report.suppressed:
         yield "Suppressed, not counted:"
