@@ -215,7 +215,7 @@ def _leaf(pci: str, parent: str | None, description: str, at: int) -> PciDevice:
 
 
 _COUNTED = LazyRegex(
-    r"lspci\b(?=[^\n]{0,120}3D)[^\n]{0,120}(?: -\w*c\b|wc -l)[^\n]*\n\s*(?P<number>\d{1,2})\s*$", re.MULTILINE
+    r"lspci\b(?=[^\n]{0,120}3D)[^\n]{0,120}(?:grep -\w*c\w*\b|wc -l)[^\n]*\n\s*(?P<number>\d{1,2})\s*$", re.MULTILINE
 )
 
 

@@ -192,7 +192,7 @@ def csv(text: str) -> Iterator[Fact]:
         else:
             rows.append(_gpu(row, at))
     whole = bool(rows) and [gpu.index for gpu in rows] == list(range(len(rows)))
-    if len(rows) > 1 and all(gpu.index is gpu.uuid is gpu.pci is None for gpu in rows):
+    if len(rows) > 1 and all((gpu.index, gpu.uuid, gpu.pci) == (None, None, None) for gpu in rows):
         for number, gpu in enumerate(rows):  # nvidia-smi goes through the GPUs in the order of their index
             gpu.index = number
     yield from rows
