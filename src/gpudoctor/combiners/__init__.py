@@ -15,7 +15,14 @@ from gpudoctor.combiners.pcie import far_adapters, pcie_links
 from gpudoctor.combiners.products import gpu_products
 from gpudoctor.combiners.site import site_departures
 from gpudoctor.combiners.system import judge_system
-from gpudoctor.combiners.versions import arch_supports, driver_conflicts, framework_builds, package_conflicts
+from gpudoctor.combiners.versions import (
+    arch_lists,
+    arch_supports,
+    driver_conflicts,
+    framework_builds,
+    package_conflicts,
+    python_ranges,
+)
 from gpudoctor.combiners.visible import visible_devices
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.store import FactStore
@@ -39,7 +46,9 @@ COMBINERS: tuple[Combiner, ...] = (
     framework_builds,
     driver_conflicts,
     arch_supports,
+    arch_lists,
     package_conflicts,
+    python_ranges,
     visible_devices,
     site_departures,
 )

@@ -189,6 +189,42 @@ def arch_supports(store: FactStore) -> Iterable[ArchSupport]:
             )
 
 
+_ARCH_ENTRY = LazyRegex(r"(?P<capability>\d{1,2}\.\d)[af]?(?P<ptx>\+PTX)?")
+
+
+def arch_lists(store: FactStore) -> Iterable[VersionConflict]:
+    """The list of architectures that PyTorch extensions are built for, against the GPUs."""
+    for variable in store.of("env_var"):
+        if variable.value("name") != "TORCH_CUDA_ARCH_LIST":
+            continue
+        setting = str(variable.value("setting"))
+        entries = [_ARCH_ENTRY.fullmatch(entry) for entry in re.split(r"[\s;,]+", setting.strip()) if entry]
+        if not entries or None in entries:
+            continue
+        for product in store.of("gpu_product"):
+            if not isinstance(product, GpuProduct) or product.compute_capability is None:
+                continue
+            gpu = f"{product.compute_capability:.1f}"
+            runs = any(
+                frameworks.covers(entry["capability"], gpu)
+                or (entry["ptx"] and _numbers(entry["capability"]) <= _numbers(gpu))
+                for entry in entries
+                if entry
+            )
+            if not runs:
+                yield VersionConflict(
+                    topic="arch-list",
+                    part="TORCH_CUDA_ARCH_LIST",
+                    version=setting,
+                    other="GPU",
+                    found=f"compute capability {gpu}",
+                    needed=gpu,
+                    advice=f"Set TORCH_CUDA_ARCH_LIST={gpu} and build again.",
+                    where=variable.where,
+                )
+                break
+
+
 # ---- packages among themselves
 
 
@@ -198,6 +234,32 @@ def package_conflicts(store: FactStore) -> Iterable[VersionConflict]:
     yield from _companions(packages)
     yield from _jax(packages)
     yield from _wheels(packages)
+
+
+def python_ranges(store: FactStore) -> Iterable[VersionConflict]:
+    """Releases that pip did not find, against the Pythons that they have builds for."""
+    pythons = {str(fact.value("version")) for fact in store.of("python")}
+    if len({_numbers(version)[:2] for version in pythons}) != 1:
+        return
+    python = next(iter(pythons))
+    for refused in store.of("refused_release"):
+        package, version = str(refused.value("package")), refused.value("version")
+        found = frameworks.builds(package, version) if isinstance(version, str) else ()
+        ranges = {(build.python_min, build.python_max) for build in found if build.python_closed}
+        if len(ranges) != 1 or None in (limits := next(iter(ranges))):
+            continue
+        least, most = limits
+        fits = _numbers(least) <= _numbers(python)[:2] <= _numbers(most)
+        yield VersionConflict(
+            topic="python-fits" if fits else "python",
+            part=package,
+            version=str(version),
+            other="python",
+            found=python,
+            needed=f"{least} to {most}",
+            advice="" if fits else f"Make an environment with Python {most}.",
+            where=refused.where,
+        )
 
 
 def _companions(packages: list[PythonPackage]) -> Iterator[VersionConflict]:

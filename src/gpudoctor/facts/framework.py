@@ -46,6 +46,7 @@ class VersionConflict(Fact):
     """Two parts whose versions don't go together. `needed` is what `part` would need of `other`; `advice` what to change.
 
     topic: driver, arch-list, companion, jax, python, wheels, dependency. `cuda` is the CUDA version of the build.
+    python-fits is no conflict: a release was refused that does have builds for the Python in use.
     """
 
     kind: ClassVar[str] = "version_conflict"
@@ -91,6 +92,17 @@ class Python(Fact):
 
     version: str
     path: str | None = None
+
+
+class RefusedRelease(Fact):
+    """A release that pip was asked for and did not find; `offered` are those that it saw ("none" for no file at all)."""
+
+    kind: ClassVar[str] = "refused_release"
+
+    package: str
+    version: str | None = None
+    local: str | None = None
+    offered: str | None = None
 
 
 class FrameworkBuild(Fact):

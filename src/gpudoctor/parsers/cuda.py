@@ -44,7 +44,7 @@ _ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     222: (
         "cudaErrorUnsupportedPtxVersion",
         "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
-        ("PTX was compiled with an unsupported toolchain",),
+        ("PTX was compiled with an unsupported toolchain", "(Unsupported PTX version)"),
     ),
     221: ("cudaErrorJitCompilerNotFound", "CUDA_ERROR_JIT_COMPILER_NOT_FOUND", ("PTX JIT compiler library not found",)),
     227: (
@@ -176,7 +176,7 @@ _NOT_FOUND: tuple[tuple[str, LazyRegex], ...] = (
 )
 _LINKER = LazyRegex(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
 # The container library looking around among adapters that are not NVIDIA's; a library that is there and doesn't fit.
-_NOT_MISSING = LazyRegex(r"dxcore\.c|undefined symbol|symbol lookup error")
+_NOT_MISSING = LazyRegex(r"dxcore\.c|undefined symbol|symbol lookup error|Searching (?:in backup|further) paths")
 _LDCONFIG = LazyRegex(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
 _LDD = LazyRegex(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
 _LISTED = LazyRegex(
@@ -320,7 +320,8 @@ _NAMES = (
     r"(?:CUDA|NVIDIA|NCCL|CUDNN|TORCH|PYTORCH|TF|XLA|JAX|GLOO|UCX|FI|OMPI|OMP|MASTER|SLURM|VLLM|PJRT|TRITON|CUPY|NUMBA)_[A-Z0-9_]*[A-Z0-9]"
     r"|LD_LIBRARY_PATH|LD_PRELOAD|WORLD_SIZE|LOCAL_RANK|RANK|TORCH_CUDA_ARCH_LIST"
 )
-_VALUE = r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"']*"
+_CAPABILITY = r"\d{1,2}\.\d[af]?(?:\+PTX)?"  # a list of them holds spaces, also where env prints it without quotes
+_VALUE = rf"\"[^\"\n]*\"|'[^'\n]*'|{_CAPABILITY}(?: {_CAPABILITY})+(?!\S)|[^\s\"']*"
 _PROMPT = r"(?:(?:\([\w.-]+\) ?)?(?:\[?[\w.-]+@[^$#>\n]{0,80}|[\w~/.-]{0,60})?[$#>%] ?)?"
 _WORDS = r"(?:(?:sudo|env|export|set|setenv|declare|ENV|ARG|RUN|-|\++|!|%env|-gx|-x)\s+|Environment=|!)*"
 _START = LazyRegex(rf"^\s*{_PROMPT}\s*{_WORDS}\s*\"?(?P<name>{_NAMES})(?P<sign>=|: | = |\s+)")

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.framework import FrameworkBuild, Python, PythonError, PythonPackage, VersionConflict
+from gpudoctor.facts.framework import (
+    FrameworkBuild,
+    Python,
+    PythonError,
+    PythonPackage,
+    RefusedRelease,
+    VersionConflict,
+)
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
 
@@ -120,9 +127,10 @@ def python_packages(text: str) -> Iterator[Fact]:
     if (found := _SHOWN.match(line)) and (version := _SHOWN_VERSION.match(following)):
         yield _package(version, found["name"])
         return
-    if (found := _ASKED.search(line)) and (version := _ANSWER.match(following)):
-        yield _package(version, found["name"])
-        return
+    for question, answer in printed(line, following):
+        if (asked := _ASKED.search(question)) and (version := _ANSWER.match(answer)):
+            yield _package(version, asked["name"])
+            return
     if found := _YOU_HAVE.search(line):
         yield _package(found, "torch")
         return
@@ -138,6 +146,35 @@ def _about_others(line: str) -> bool:
     return any(
         words in line for words in ("requires", "was built", "compiled", "No matching", "satisfies the requirement")
     )
+
+
+_PRINT = LazyRegex(r"\bprint\((?P<arguments>.+)\)[\"'; ]*$")
+
+
+def printed(line: str, answer: str) -> list[tuple[str, str]]:
+    """Pair each thing that a line asks for with its answer on the following line; a plain question is one pair.
+
+    >>> printed("python -c 'import torch; print(torch.__version__, torch.cuda.is_available())'", "2.4.1+cu121 False")
+    [('torch.__version__', '2.4.1+cu121'), ('torch.cuda.is_available()', 'False')]
+    """
+    found = _PRINT.search(line)
+    questions = _arguments(found["arguments"]) if found else []
+    if len(questions) < 2:
+        return [(line, answer)]
+    answers = answer.split(None, len(questions) - 1)
+    return list(zip(questions, answers, strict=True)) if len(answers) == len(questions) else []
+
+
+def _arguments(text: str) -> list[str]:
+    """Split at the commas that stand outside of brackets."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
 
 
 _CONFLICT_SIGNS = LazyRegex(r", but you(?:'ll)? have ")
@@ -169,6 +206,31 @@ def pip_conflict(text: str) -> Iterator[Fact]:
         needed=needed,
         found=has["found"],
         advice=f"Install {needs['other']}{needed}, or a {needs['part']} that fits {has['found']}.",
+    )
+
+
+_REFUSED = LazyRegex(
+    rf"satisfies the requirement (?P<name>{_NAMES})(?:\[[\w,-]*\])?(?:[=~<>!]=?=?(?P<version>{_VERSION}){_LOCAL})?[^\n(]{{0,60}}"
+    r"\(from versions: (?P<offered>[^)]*)\)",
+    re.IGNORECASE,
+)
+
+
+def pip_refusal(text: str) -> Iterator[Fact]:
+    """pip's line about a requirement for which it found no file.
+
+    >>> line = "ERROR: Could not find a version that satisfies the requirement torch==2.3.1 (from versions: 2.5.0, 2.5.1)"
+    >>> fact = next(pip_refusal(line)); fact.package, fact.version, fact.offered
+    ('torch', '2.3.1', '2.5.0, 2.5.1')
+    """
+    found = _REFUSED.search(text.partition("\n")[0][:6000])
+    if not found:
+        raise NotThisFormat
+    yield RefusedRelease(
+        package=re.sub(r"[-_.]+", "-", found["name"].lower()),
+        version=found["version"],
+        local=found["local"],
+        offered=found["offered"],
     )
 
 
@@ -242,6 +304,9 @@ _ON_NEXT_LINE = LazyRegex(
 )
 
 
+_PLAIN_VERSION = LazyRegex(r"\d{1,2}\.\d")
+
+
 def _answered(line: str, answer: str) -> str:
     """Put a question and the answer on the following line together."""
     found = _ON_NEXT_LINE.search(line)
@@ -249,7 +314,7 @@ def _answered(line: str, answer: str) -> str:
         return line
     if line.startswith(">>> torch.version.cuda") and (not answer or answer.startswith(">>>")):
         answer = "None"  # which a Python session doesn't print
-    if answer in ("True", "False", "None", "[]") or answer.startswith(("'", '"')):
+    if answer in ("True", "False", "None", "[]") or answer.startswith(("'", '"')) or _PLAIN_VERSION.fullmatch(answer):
         return f"{found['question']}: {answer}"
     return line
 
@@ -263,24 +328,32 @@ def framework_statement(text: str) -> Iterator[Fact]:
     False
     """
     line, _, rest = text.partition("\n")
-    line = _answered(line[:2000], rest.partition("\n")[0].strip())
+    builds = [
+        build
+        for question, answer in printed(line[:2000], rest.partition("\n")[0].strip())
+        if (build := _stated(_answered(question, answer)))
+    ]
+    if not builds:
+        raise NotThisFormat
+    yield from builds
+
+
+def _stated(line: str) -> FrameworkBuild | None:
     for name, pattern in _STATEMENTS:
         if not (found := pattern.search(line)):
             continue
         groups = found.groupdict()
         if groups.get("cuda"):
-            yield FrameworkBuild(name=name, cpu_only=groups["cuda"].lower() == "false")
-        elif groups.get("none"):
-            yield FrameworkBuild(name=name, cpu_only=True)
-        elif groups.get("version"):
+            return FrameworkBuild(name=name, cpu_only=groups["cuda"].lower() == "false")
+        if groups.get("none"):
+            return FrameworkBuild(name=name, cpu_only=True)
+        if groups.get("version"):
             version = groups["version"]
-            yield FrameworkBuild(name=name, cuda=version, cuda_major=int(version.partition(".")[0]))
-        else:
-            yield FrameworkBuild(
-                name=name, sees_gpu=groups.get("sees", "").lower() == "true" if groups.get("sees") else False
-            )
-        return
-    raise NotThisFormat
+            return FrameworkBuild(name=name, cuda=version, cuda_major=int(version.partition(".")[0]))
+        return FrameworkBuild(
+            name=name, sees_gpu=groups.get("sees", "").lower() == "true" if groups.get("sees") else False
+        )
+    return None
 
 
 # Names as they stand in lists and messages, not in the paths of a traceback, of which a log has thousands.
@@ -316,6 +389,7 @@ FORMATS = (
     Format("Python error", ("Error: ", "Exception: ", "Error:\n"), python_error, lines=_MORE + 2, fold=True),
     Format("Python packages", _PACKAGE_WORDS, python_packages, lines=2, fold=True),
     Format("pip conflict", ("but you have ", "but you'll have "), pip_conflict, lines=1, fold=True),
+    Format("pip refusal", ("satisfies the requirement ",), pip_refusal, lines=1, fold=True),
     Format("Python version", ("python 2.", "python 3.", "python version"), python_version, lines=1, fold=True),
     Format("torch.utils.collect_env", ("PyTorch version: ", "CUDA used to build PyTorch"), collect_env, lines=60, fold=True),
     Format(
