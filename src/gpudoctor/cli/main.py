@@ -19,6 +19,7 @@ COMMANDS = {
     "diff": "two nodes, or one before and after, side by side",
     "watch": "examine this machine again and again; metrics, and events on change",
     "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
+    "topo": "how GPUs and network adapters reach each other, what is below par marked",
     "preflight": "before a training run: will this machine train on its GPU, and well?",
     "compat": "will this driver / CUDA / framework / GPU combination work?",
     "rules": "lint, test or list rules",

@@ -184,6 +184,8 @@ class RdmaPort(Fact):
     link_layer: str | None = None
     mtu: int | None = None
     netdev: str | None = None
+    pci: str | None = None
+    gdr: bool | None = None  # NCCL can let it read and write GPU memory
     numa_node: int | None = None
     errors: int | None = None
 
@@ -197,6 +199,7 @@ class NetInterface(Fact):
     state: str | None = None
     address: str | None = None
     speed: int | None = None
+    speed_max: int | None = None  # the fastest mode that the port supports
     mtu: int | None = None
     loopback: bool | None = None
     virtual: bool | None = None

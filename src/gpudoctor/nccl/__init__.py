@@ -1,0 +1,1 @@
+"""Communication between GPUs: what the machine can do, what nccl-tests measured, and running them."""

@@ -1,0 +1,81 @@
+"""The graph of a machine from each of its sources, and how it is drawn."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.cli.main import main
+
+DATA = Path(__file__).parent / "data"
+
+MATRIX = """\
+        GPU0    GPU1    GPU2    GPU3    mlx5_0  mlx5_1  CPU Affinity    NUMA Affinity
+GPU0     X      NV12    NV12    SYS     PXB     SYS     0-31            0
+GPU1    NV12     X      NV12    SYS     PXB     SYS     0-31            0
+GPU2    NV12    NV12     X      SYS     SYS     PXB     32-63           1
+GPU3    SYS     SYS     SYS      X      SYS     PXB     32-63           1
+mlx5_0  PXB     PXB     SYS     SYS      X      SYS
+mlx5_1  SYS     SYS     PXB     PXB     SYS      X
+"""
+
+LSPCI = """\
+16:01.0 PCI bridge [0604]: Broadcom / LSI PEX890xx PCIe Gen 5 Switch [1000:c030] (rev b0) (prog-if 00 [Normal decode])
+	Bus: primary=16, secondary=17, subordinate=17, sec-latency=0
+	Capabilities: [100 v1] Access Control Services
+		ACSCap:	SrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
+		ACSCtl:	SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-
+
+17:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 80GB] [10de:20b5] (rev a1)
+	NUMA node: 0
+		LnkCap:	Port #0, Speed 16GT/s, Width x16, ASPM not supported
+		LnkSta:	Speed 16GT/s, Width x8 (downgraded)
+"""
+
+
+def drawn(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    status = main(["topo", *words])
+    return status, capsys.readouterr().out
+
+
+def test_nccl_dump_gives_paths_tree_and_what_is_below_par(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = drawn(capsys, str(DATA / "two-gpus.xml"))
+    assert status == 1
+    assert "GPU0    -     NV17  PIX" in text
+    assert "   ├─ GPU0  0000:1b:00.0  18 NVLinks  nearest adapter mlx5_0" in text
+    assert "GPU1: 17 NVLinks, other GPUs of this machine have 18" in text
+    assert "GPU1: a PCIe link of at most 8 lanes, other GPUs have 16" in text
+    assert "GPUDirect RDMA: possible" in text
+
+
+def test_matrix_marks_the_gpu_outside_the_nvswitch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "topo.txt").write_text(MATRIX)
+    status, text = drawn(capsys, str(tmp_path))
+    assert status == 1
+    assert "GPU0    -     NV12  NV12  SYS!  PXB     SYS" in text
+    assert "GPU0 - GPU3: SYS where the other pairs have NV12" in text
+    assert "nearest adapter mlx5_1" in text
+
+
+def test_registers_show_acs_and_a_narrow_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lspci.txt").write_text(LSPCI)
+    status, text = drawn(capsys, "--json", str(tmp_path / "lspci.txt"))
+    data = json.loads(text)
+    assert status == 1
+    assert data["below_par"] == [
+        "GPU0: PCIe x8 where x16 is possible",
+        "0000:16:01.0: ACS sends peer-to-peer traffic up to the CPU",
+    ]
+    assert data["pci_parents"] == {"0000:17:00.0": "0000:16:01.0"}
+
+
+def test_broken_xml_is_no_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = (DATA / "two-gpus.xml").read_text()
+    (tmp_path / "cut.xml").write_text(whole[: len(whole) // 2])
+    status, text = drawn(capsys, str(tmp_path / "cut.xml"))
+    assert (status, text) == (3, "No GPU found.\n")
+
+
+def test_a_missing_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topo", "/nonexistent/topo.txt"]) == 66
+    assert capsys.readouterr().err.count("\n") == 1
