@@ -65,10 +65,10 @@ class FollowedFile:
         try:
             stream = self.path.open("rb", buffering=0)
         except FileNotFoundError:
-            return self._rest() if self.position.known else []  # between the two steps of a rotation
+            return self._rest() if self.position.inode else []  # between the two steps of a rotation
         with stream:
             status = os.fstat(stream.fileno())
-            if not self.position.known:
+            if not self.position.inode:
                 self._begin(stream.fileno(), status)
             elif not _same(stream.fileno(), status, self.position):
                 pieces += self._rest()
@@ -92,7 +92,7 @@ class FollowedFile:
             try:
                 with path.open("rb", buffering=0) as stream:
                     status = os.fstat(stream.fileno())
-                    if status.st_size < old.offset or _hash(stream.fileno(), old.known) != old.head:
+                    if not _continues(stream.fileno(), status, old):
                         continue
                     pieces = []
                     while piece := _read_on(stream.fileno(), old, last=True):
@@ -100,15 +100,22 @@ class FollowedFile:
                     return pieces
             except OSError:
                 continue
-        self.lost += 1
+        self.lost += bool(old.known)
         return []
+
+
+def _continues(descriptor: int, status: os.stat_result, old: Position) -> bool:
+    """Tell whether a file is the one that was read so far, renamed or copied; of an empty one only a renaming is seen."""
+    if not old.known:
+        return status.st_ino == old.inode
+    return status.st_size >= old.offset and _hash(descriptor, old.known) == old.head
 
 
 def _same(descriptor: int, status: os.stat_result, position: Position) -> bool:
     return (
         status.st_ino == position.inode
         and status.st_size >= position.offset
-        and _hash(descriptor, position.known) == position.head
+        and (not position.known or _hash(descriptor, position.known) == position.head)
     )
 
 

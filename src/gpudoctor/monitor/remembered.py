@@ -12,24 +12,26 @@ MAX_FACTS = 2000
 MAX_DISTINCT = 60  # different matches of one pattern or kind; the rest is only counted, per GPU
 _PLACE = {"at", "at_fields", "where", "where_fields", "time", "uptime", "last_time", "last_where", "count"}
 
+Key = tuple[str, int | None, str]  # pattern or kind, boot, what was said
+
 
 class Remembered:
     """Facts of one log."""
 
     def __init__(self) -> None:
-        self.facts: dict[str, Fact] = {}
+        self.facts: dict[Key, Fact] = {}
         self.omitted = 0
         self.version = 0  # changes whenever the facts do
-        self._seen: dict[str, float] = {}  # when a fact was last heard of, by this machine's clock
+        self._seen: dict[Key, float] = {}  # when a fact was last heard of, by this machine's clock
         self._distinct: dict[str, int] = {}
 
     def add(self, facts: Iterable[Fact], now: float) -> None:
         """Take over what was found in new lines."""
         for fact in facts:
             group = f"{fact.pattern}" if isinstance(fact, LogLine) else fact.kind
-            key = f"{group} {fact.boot} {_said(fact)}"
+            key: Key = (group, fact.boot, _said(fact))
             if key not in self.facts and self._distinct.get(group, 0) >= MAX_DISTINCT:
-                key = f"{group} {fact.boot} more {fact.gpu}"
+                key = (group, fact.boot, f"more {fact.gpu}")
             self.version += 1
             known = self.facts.get(key)
             if known is not None:
@@ -52,28 +54,32 @@ class Remembered:
 
     def earlier_boot(self) -> None:
         """The machine was started anew: what is known belongs to the boot before."""
-        for fact in self.facts.values():
+        facts: dict[Key, Fact] = {}
+        seen: dict[Key, float] = {}
+        for key, fact in self.facts.items():
             if fact.boot is not None:
                 fact.boot -= 1
+            facts[key[0], fact.boot, key[2]] = fact
+            seen[key[0], fact.boot, key[2]] = self._seen[key]
+        self.facts, self._seen = facts, seen
         self.version += 1
 
     def dump(self) -> list[list[Any]]:
         """Return the facts as plain data."""
         return [
-            [key, fact.kind, fact.model_dump(exclude_none=True, exclude_defaults=True), self._seen[key]]
+            [*key, fact.kind, fact.model_dump(exclude_none=True, exclude_defaults=True), self._seen[key]]
             for key, fact in self.facts.items()
         ]
 
     def restore(self, data: Iterable[list[Any]]) -> None:
         """Take the facts back from plain data; what no longer is a fact is left out."""
-        for key, kind, values, seen in data:
+        for group, boot, said, kind, values, seen in data:
             try:
                 fact = KINDS[kind].model_validate(values)
             except (KeyError, ValueError):
                 continue
-            self.facts[key] = fact
-            self._seen[key] = float(seen)
-            group = key.partition(" ")[0]
+            self.facts[group, boot, said] = fact
+            self._seen[group, boot, said] = float(seen)
             self._distinct[group] = self._distinct.get(group, 0) + 1
 
 
