@@ -253,3 +253,21 @@ def test_the_configuration_holds_and_the_command_line_overrides_it(root, watch):
     assert running.process.wait(PATIENCE) == 0
     assert (root / "from-file.prom").exists()
     assert running.output.read_text() == ""
+
+
+def test_a_single_run_reports_an_earlier_one_that_is_stuck(gpudoctor, root):
+    import fcntl
+
+    lock = root / "lock"
+    given = ["--root", str(root), "--lock", str(lock)]
+    assert gpudoctor("--text", *given).code == 3
+    lock.write_text("4711\n")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = gpudoctor("--text", *given)
+        assert done.code == 75
+        assert (
+            done.err
+            == f"gpudoctor: an earlier run has not ended: {lock} is held by process 4711, which has not ended yet\n"
+        )
+        assert gpudoctor("--nagios", *given).out.startswith("GPUDOCTOR UNKNOWN - an earlier run has not ended")

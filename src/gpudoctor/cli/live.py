@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
     )
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
+    parser.add_argument(
+        "--lock", metavar="FILE", help="run only where no earlier run still holds this file's lock (75)"
+    )
     add_output_arguments(parser)
 
 
@@ -47,6 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
             return show(args, LiveExamination(args, chosen))
         doctor = chosen.doctor()
+        if args.lock:
+            _lock(Path(args.lock))
     except Refused as refusal:
         sys.stderr.write(f"gpudoctor: {refusal}\n")
         return refusal.status
@@ -68,3 +73,15 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         os._exit(status)
     return status
+
+
+def _lock(path: Path) -> None:
+    """Hold the lock until this process ends; an earlier run that is stuck is reported, not joined."""
+    from gpudoctor.monitor.files import Held, Lock
+
+    try:
+        Lock(path)
+    except Held as held:
+        raise Refused(f"an earlier run has not ended: {held}", 75) from None
+    except OSError as error:
+        raise Refused(f"{path}: {(error.strerror or str(error)).lower()}", 73) from None
