@@ -81,7 +81,7 @@ def _explains(cause: Finding, effect: Finding) -> bool:
         return False
     if cause.history and not effect.history:
         return False
-    if cause.confidence == "possible" and effect.confidence == "certain":
+    if cause.confidence == "possible" and effect.confidence != "possible":
         return False
     if not _related(cause, effect):
         return False
