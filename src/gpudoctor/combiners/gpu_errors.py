@@ -57,10 +57,28 @@ def place_bus_errors(store: FactStore) -> Iterable[Fact]:
     gpus = {fact.gpu for kind in ("gpu", "xid", "pci_device") for fact in store.of(kind) if fact.gpu}
     errors = [fact for fact in store.of("pcie_error") if isinstance(fact, PcieError) and fact.pci]
     gpus |= {_board(fact) for fact in errors if fact.driver == "nvidia"}
+    below = _below_ports(store, gpus)
     for fact in errors:
         if (board := _board(fact)) in gpus:
             fact.gpu = board
+        elif fact.pci in below:
+            fact.gpu = below[fact.pci]
     return ()
+
+
+def _below_ports(store: FactStore, gpus: set[str]) -> dict[str | None, str]:
+    """The GPU right below each port, by the tree or by the bus that the port opens."""
+    devices = store.of("pci_device")
+    below: dict[str | None, str] = {}
+    buses = {
+        str(fact.value("secondary_bus")): str(fact.value("pci")) for fact in devices if fact.value("secondary_bus")
+    }
+    for fact in devices:
+        if fact.gpu in gpus and fact.value("type") == "gpu":
+            port = fact.value("parent") or buses.get(fact.gpu.rpartition(":")[0])
+            if isinstance(port, str):
+                below[port] = fact.gpu
+    return below
 
 
 def _board(error: PcieError) -> str:

@@ -11,6 +11,7 @@ from gpudoctor.facts.store import FactStore
 from gpudoctor.patterns.lazy import LazyRegex
 
 _MODULE = LazyRegex(r"SXM|HGX|HBM3|\b[HB](?:100|200|300|800|20)\b(?!.*(?:PCI|NVL))|GB200|GB300", re.IGNORECASE)
+_FULL_MESH = 4  # as many GPUs as are wired each to each without a switch
 _SWITCHED = 12  # from this many links on, a pair is joined by NVSwitches and all pairs have the same number
 
 
@@ -74,17 +75,22 @@ def _from_matrix(paths: list[TopologyPath], store: FactStore) -> list[NvlinkStat
     if not counts or len(gpus) < 3:
         return []
     widest = max(counts)
+    unlinked = [path for path in pairs if not path.links]
+    one_short = (
+        unlinked if len(gpus) == _FULL_MESH and len({frozenset((path.a, path.b)) for path in unlinked}) == 1 else []
+    )
     states = []
     for gpu in sorted(gpus):
         its = [path for path in pairs if gpu in (path.a, path.b)]
         linked = [path for path in its if path.links]
         cut_off = not linked
+        short = next((path for path in its if path in one_short), None)
         fewer = widest >= _SWITCHED and its and all((path.links or 0) < widest for path in its)
-        if cut_off or fewer:
+        if cut_off or fewer or short:
             have = max((path.links or 0 for path in its), default=0)
             name = next(
                 (fact.gpu for fact in store.of("gpu") if fact.value("index") == int(gpu[3:]) and fact.gpu), None
             )
-            where = its[0].where
-            states.append(NvlinkState(gpu=name, active=have, inactive=widest - have, others_active=True, missing=True, gpus=len(gpus), where=where))  # fmt: skip
+            where = (short or its[0]).where
+            states.append(NvlinkState(gpu=name, active=have, inactive=widest if short else widest - have, others_active=True, missing=True, gpus=len(gpus), where=where))  # fmt: skip
     return states

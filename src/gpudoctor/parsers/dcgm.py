@@ -70,6 +70,78 @@ def diag(text: str) -> Iterator[Fact]:
     yield Probed(what="dcgm_result", at=last)
 
 
+_ENTITY = LazyRegex(r"(?:->|GPU ID:) ?(?P<index>\d{1,3})$")
+_SYSTEM = LazyRegex(
+    r"(?:-> )?(?P<system>[A-Za-z][\w ]{1,30} system)(?:: (?P<status>Warning|Failure) - (?P<message>.*))?$"
+)
+_TROUBLE = {"Warning": "warn", "Failure": "fail"}
+
+
+def health(text: str) -> Iterator[Fact]:
+    """The table of `dcgmi health -c`: which system of which GPU is unwell, and why.
+
+    >>> sample = '''| Overall Health            | Warning                                    |
+    ... | GPU                       |                                            |
+    ... | -> 4                      | Warning                                    |
+    ... |    -> Errors              |                                            |
+    ... |       -> PCIe system      | Warning                                    |
+    ... |                           | Detected more than 8 PCIe replays per      |
+    ... |                           | minute for GPU 4 : 13                      |'''
+    >>> fact = next(health(sample)); fact.test, fact.status, fact.gpu, fact.message
+    ('PCIe system', 'warn', 'GPU 4', 'Detected more than 8 PCIe replays per minute for GPU 4 : 13')
+    """
+    results: list[DcgmResult] = []
+    gpu: str | None = None
+    rows = 0
+    for at, line in enumerate(text.split("\n")):
+        plain = line.strip()
+        if not plain.startswith(("|", "+")):
+            if rows and plain:
+                break
+            continue
+        cells = [cell.strip() for cell in plain.strip("|").split("|")]
+        if plain.startswith("+") or len(cells) < 2:
+            continue
+        rows += 1
+        key, value = cells[0], cells[1]
+        if entity := _ENTITY.match(key):
+            gpu = f"GPU {entity['index']}"
+        elif system := _SYSTEM.match(key) or _SYSTEM.match(value):
+            status = _TROUBLE.get(system["status"] or value)
+            if status:
+                results.append(DcgmResult(test=system["system"], status=status, gpu=gpu, message=system["message"] or "", at=at))  # fmt: skip
+        elif not key and value and results:
+            results[-1].message = f"{results[-1].message} {value}".strip()[:500]
+            results[-1].at_fields["message"] = at
+    if not rows:
+        raise NotThisFormat
+    yield from results
+
+
+_WATCH = LazyRegex(
+    r"Detected an? (?P<status>WARNING|FAILURE) in health system (?P<system>[\w ]{1,30}): '(?P<message>[^'\n]{0,400})"
+)
+
+
+def health_log(text: str) -> Iterator[Fact]:
+    """A line of the host engine's log about its health watches.
+
+    >>> fact = next(health_log("[[Health]] Detected a WARNING in health system Thermal: 'Detected clocks event in GPU 2."))
+    >>> fact.test, fact.status, fact.gpu
+    ('Thermal', 'warn', 'GPU 2')
+    """
+    found = _WATCH.search(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    gpu = _GPU.search(found["message"])
+    yield DcgmResult(
+        test=found["system"],
+        status=_TROUBLE[found["status"].capitalize()],
+        message=found["message"],
+        gpu=f"GPU {gpu['index']}" if gpu else None,
+    )
+
+
 def diag_json(text: str) -> Iterator[Fact]:
     """`dcgmi diag -j`, old and new layout.
 
@@ -231,7 +303,9 @@ def metrics(text: str) -> Iterator[Fact]:
 
 
 FORMATS = (
-    Format("dcgmi diag", ("| Diagnostic  ", "| Overall Health", "|-----  Integration", "|-----  Hardware", "Successfully ran diagnostic"), diag, lines=300),
+    Format("dcgmi diag", ("| Diagnostic  ", "|-----  Integration", "|-----  Hardware", "Successfully ran diagnostic"), diag, lines=300),
+    Format("dcgmi health", ("| Health Monitor Report", "| Overall Health"), health, lines=400),
+    Format("DCGM health watch", (" in health system ",), health_log, lines=1, fold=True),
     Format("dcgmi nvlink", ("NvLink Link Status", "gpuId 0:"), link_status, lines=300),
     Format("dcgm-exporter", ("DCGM_FI_DEV_", "DCGM_FI_PROF_"), metrics, lines=6000),
     Format("dcgmi diag -j", ('"DCGM Diagnostic"', '"DCGM GPU Diagnostic"'), diag_json, lines=4000, back=1),

@@ -1,4 +1,4 @@
-"""nvidia-smi's table, its list of GPUs, and what it says of a GPU that it can't open."""
+"""nvidia-smi's table, its list of GPUs, its monitor, and what it says of a GPU that it can't open."""
 
 from __future__ import annotations
 
@@ -156,6 +156,9 @@ def _gpu(row: re.Match[str], line: str, lines: list[str], at: int) -> Gpu:
     gpu.state = "ok"
     if is_error(name) or errors >= 4:
         gpu.state, gpu.error = "error", "the table shows ERR! in place of its values"
+    if "GPU is lost" in below:
+        gpu.state, gpu.error = "lost", "the table says that the GPU is lost"
+        gpu.at_fields["state"] = at + 1
     if is_error(name):
         gpu.name = None
     return gpu
@@ -227,8 +230,64 @@ def device_handle(text: str) -> Iterator[Fact]:
     )
 
 
+_DMON = {
+    "pwr": "power",
+    "gtemp": "temperature",
+    "temp": "temperature",
+    "mtemp": "memory_temperature",
+    "sm": "utilization",
+    "mem": "memory_utilization",
+    "mclk": "clock_mem",
+    "pclk": "clock_sm",
+    "fb": "memory_used",
+    "sbecc": "ecc_correctable_volatile",
+    "dbecc": "ecc_uncorrectable_volatile",
+    "pci": "pcie_replays",
+}
+_WHOLE = ("clock_mem", "clock_sm", "ecc_correctable_volatile", "ecc_uncorrectable_volatile", "pcie_replays")
+_CAPPED = 50.0  # percent of the time that the power limit held the clocks
+
+
+def dmon(text: str) -> Iterator[Fact]:
+    """`nvidia-smi dmon`, with any columns; the last row of each GPU counts.
+
+    >>> sample = '''# gpu    pwr  gtemp    sm   mem   mclk   pclk  pviol  tviol
+    ... # Idx      W      C     %     %    MHz    MHz      %   bool
+    ...     0    248     87    99    62    877    952      0      1'''
+    >>> fact = next(dmon(sample)); fact.power, fact.clock_sm, fact.throttle_sw_thermal, fact.throttle_sw_power
+    (248.0, 952, True, False)
+    """
+    lines = text.split("\n")
+    columns = lines[0].strip().lstrip("# ").split()
+    if columns[:1] != ["gpu"] or not set(columns) & _DMON.keys():
+        raise NotThisFormat
+    gpus: dict[int, Gpu] = {}
+    for at, line in enumerate(lines[1:], start=1):
+        values = line.split()
+        if line.lstrip().startswith("#"):
+            continue
+        if len(values) != len(columns) or not values[0].isdigit():
+            break
+        gpu = Gpu(index=int(values[0]), seen_by="nvidia-smi", state="ok", at=at)
+        for column, text_ in zip(columns, values, strict=True):
+            value = number(text_)
+            if value is None:
+                continue
+            if field := _DMON.get(column):
+                setattr(gpu, field, int(value) if field in _WHOLE else value)
+            elif column == "tviol":
+                gpu.throttle_sw_thermal = value > 0
+            elif column == "pviol":
+                gpu.throttle_sw_power = value >= _CAPPED
+        gpus[int(values[0])] = gpu
+    if not gpus:
+        raise NotThisFormat
+    yield from gpus.values()
+
+
 FORMATS = (
     Format("nvidia-smi", ("| NVIDIA-SMI ", "| Processes:", "MiB | "), table, lines=400, back=1),
+    Format("nvidia-smi dmon", ("# gpu ",), dmon, lines=2000),
     Format("nvidia-smi -L", ("(UUID: GPU-",), listing, lines=400),
     Format("nvidia-smi device handle", ("Unable to determine the device handle",), device_handle, lines=1),
 )
