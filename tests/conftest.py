@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from nvml.build import COMPILER, build_fake_nvml, scenario_env
 
 

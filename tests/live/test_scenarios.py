@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-
 from recorded_node import record
 
 HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 4}
