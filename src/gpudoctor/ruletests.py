@@ -26,8 +26,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from gpudoctor.declared import parse
 from gpudoctor.diagnosis import Doctor
-from gpudoctor.engine.load import Loader, RuleError, line_of
+from gpudoctor.engine.load import RuleError, line_of
 from gpudoctor.findings.model import Report
 from gpudoctor.sources.memory import TextSource
 
@@ -84,7 +85,7 @@ def read_tests(path: Path) -> Iterator[RuleTest]:
     """Read the tests of one file; raises RuleError naming file, line and key."""
     text = path.read_text(encoding="utf-8")
     try:
-        data: Any = yaml.load(text, Loader=Loader) or {}  # noqa: S506  # a safe loader
+        data: Any = parse(text) or {}
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise RuleError(f"{path}:{line}: not valid YAML: {error.problem}") from None

@@ -20,6 +20,7 @@ COMMANDS = {
     "watch": "examine this machine again and again; metrics, and events on change",
     "explain": "what an id, Xid, SXid, NVML/CUDA/NCCL error means and what to do",
     "topo": "how GPUs and network adapters reach each other, what is below par marked",
+    "nccl": "judge (and run) nccl-tests: do the GPUs talk to each other as fast as they can?",
     "preflight": "before a training run: will this machine train on its GPU, and well?",
     "compat": "will this driver / CUDA / framework / GPU combination work?",
     "rules": "lint, test or list rules",

@@ -163,10 +163,39 @@ def _skew(store: FactStore) -> Iterator[CollectiveSkew]:
     for fact in store.of("collective_timeout"):
         if isinstance(fact, CollectiveTimeout) and fact.rank is not None and fact.sequence is not None:
             groups[(_source(fact) if fact.group is None else "", fact.group)].setdefault(fact.rank, fact)
-    for ranks in groups.values():
+    told = set()
+    for (source, group), ranks in groups.items():
         if len(ranks) < 2:
             continue
-        yield from _compared(list(ranks.values()))
+        for skew in _compared(list(ranks.values())):
+            told.add((source, group))
+            yield skew
+    yield from _not_issued(store, told)
+
+
+def _not_issued(store: FactStore, told: set[tuple[str, str | None]]) -> Iterator[CollectiveSkew]:
+    """Ranks that had not even queued the operation in which the others wait."""
+    groups: dict[tuple[str, str | None], dict[int, CollectiveTimeout]] = defaultdict(dict)
+    for fact in store.of("collective_timeout"):
+        if isinstance(fact, CollectiveTimeout) and fact.rank is not None and (fact.last_completed or -1) > 0:
+            groups[(_source(fact) if fact.group is None else "", fact.group)].setdefault(fact.rank, fact)
+    for key, ranks in groups.items():
+        facts = list(ranks.values())
+        waiting = [fact for fact in facts if (fact.last_enqueued or 0) > (fact.last_completed or 0)]
+        if key in told or len(facts) < 2 or not waiting:
+            continue
+        stuck = min(fact.last_completed or 0 for fact in waiting) + 1
+        behind = [fact for fact in facts if (fact.last_enqueued or 0) < stuck]
+        if behind and len(behind) * 2 <= len(facts):
+            yield CollectiveSkew(
+                reason="lag",
+                ranks=_names(sorted(fact.rank for fact in behind if fact.rank is not None)),
+                sequence=behind[0].last_enqueued,
+                ahead=stuck,
+                where=behind[0].where,
+                time=behind[0].time,
+                detail=f"operation {behind[0].last_enqueued}, the others wait in {stuck}",
+            )
 
 
 def _compared(facts: list[CollectiveTimeout]) -> Iterator[CollectiveSkew]:
@@ -271,7 +300,11 @@ def _ports(store: FactStore) -> None:
     for port in ports:
         rate, possible = port.rate or 0.0, port.rate_max
         others = [other.rate or 0.0 for other in ports if other is not port and _source(other) == _source(port)]
-        if len(others) >= _NEIGHBOURS and min(others) > rate:
+        wider = [other for other in ports if other is not port and _source(other) == _source(port) and port.speed_name]
+        wide = [other.lanes or 0 for other in wider if other.speed_name == port.speed_name]
+        if len(wide) >= 2 and port.lanes and min(wide) > port.lanes:  # the same signalling on fewer lanes
+            port.slow, port.rate_max = True, max(others)
+        elif len(others) >= _NEIGHBOURS and min(others) > rate:
             port.slow, port.rate_max = True, min(others)
         elif possible:
             port.slow = rate < (possible / 2 if possible >= _HALVED else possible)
@@ -279,6 +312,7 @@ def _ports(store: FactStore) -> None:
 
 # -- fast enough -----------------------------------------------------------------------------------------------------
 
+_WHOLE_NODE = 8  # so many GPUs use all adapters, also where there are two for each
 
 def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
     links = _nvlinks(store)
@@ -300,7 +334,9 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
         if test.nodes == 1 or (test.nodes is None and test.launches is None and not test.gpu_name):
             expected = bandwidth.inside_node(test.gpu_name, test.ranks or (2 if links else 0), links)
         elif (test.nodes or 0) > 1 and nics.get(_source(test)) and _source(test) not in sockets:
-            used = min(nics[_source(test)], test.gpus_per_node or 1)  # a GPU sends through the adapter next to it
+            used = nics[_source(test)]
+            if (test.gpus_per_node or 1) < _WHOLE_NODE:
+                used = min(used, test.gpus_per_node or 1)  # a GPU sends through the adapter next to it
             expected = bandwidth.across_nodes(test.gpu_name, test.gpus_per_node, used, rate)
         if expected is None:
             continue

@@ -146,6 +146,7 @@ class Vetoes:
     def __init__(self, store: FactStore) -> None:
         self._store = store
         self._decided: dict[int, tuple[Condition, bool]] = {}
+        self._fitting: dict[int, tuple[Condition, list[Fact]]] = {}
 
     def against(self, alternative: Alternative, bound: Bound) -> bool:
         """Tell whether anything stands against this match of the alternative."""
@@ -159,8 +160,17 @@ class Vetoes:
             known = self._decided[id(condition)] = condition, self._found(condition, bound)
         return known[1]
 
+    def _without_references(self, condition: Condition) -> list[Fact]:
+        """Return the facts that fill the condition as far as no other fact has a say in it."""
+        known = self._fitting.get(id(condition))
+        if known is None:
+            own = [test for test in condition.tests if not isinstance(test.value, Reference)]
+            facts = [fact for fact in candidates(condition, self._store) if all(holds(test, fact, {}) for test in own)]
+            known = self._fitting[id(condition)] = condition, facts
+        return known[1]
+
     def _found(self, condition: Condition, bound: Bound) -> bool:
-        fitting = (fact for fact in candidates(condition, self._store) if fits(condition, fact, bound))
+        fitting = (fact for fact in self._without_references(condition) if fits(condition, fact, bound))
         if condition.at_least is None:
             return next(fitting, None) is not None
         group = list(fitting)

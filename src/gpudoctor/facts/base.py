@@ -1,7 +1,5 @@
 """What every fact has: a kind, and where it was read."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict

@@ -19,6 +19,7 @@ class NcclTest(Fact):
     gpus_per_node: int | None = None
     gpu_name: str | None = None
     rows: int | None = None
+    curve: list[tuple[int, float]] = []  # (size, best bus bandwidth), by size
     complete: bool | None = None  # the closing lines were printed
     launches: int | None = None
     size_min: int | None = None

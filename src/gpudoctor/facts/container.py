@@ -162,6 +162,7 @@ class K8sScheduling(Fact):
     role_tainted: int = 0
     affinity: int = 0
     all_out: bool = False  # taints alone rule out every node
+    assigned: bool = False  # a later event says that the pod found its node
     message: str = ""
 
 

@@ -1,7 +1,5 @@
 """Facts about the driver: modules, libraries, packages, nodes, and what its tools answered."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from gpudoctor.facts.base import Fact

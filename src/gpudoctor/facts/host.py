@@ -200,6 +200,7 @@ class NetInterface(Fact):
     address: str | None = None
     speed: int | None = None
     speed_max: int | None = None  # the fastest mode that the port supports
+    slow: bool | None = None  # speed is below speed_max
     mtu: int | None = None
     loopback: bool | None = None
     virtual: bool | None = None

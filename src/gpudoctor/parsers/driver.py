@@ -11,7 +11,7 @@ from gpudoctor.facts.gpu import Gpu
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 _VERSION = LazyRegex(r"NVRM version: .*?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)")
 _LOADING = LazyRegex(

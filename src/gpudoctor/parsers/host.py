@@ -676,6 +676,27 @@ def modprobe_options(text: str) -> Iterator[ModuleParameter]:
         raise NotThisFormat
 
 
+_GOVERNOR = LazyRegex(r'The governor "(?P<said>\w+)" may decide|/scaling_governor\b')
+
+
+def governor(text: str) -> Iterator[Cpu]:
+    r"""The frequency governor, as `cpupower frequency-info` says it or a `cat` of its file shows it.
+
+    >>> next(governor("$ cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave")).governor
+    'powersave'
+    """
+    lines = text.split("\n")
+    found = _GOVERNOR.search(lines[0])
+    if not found:
+        raise NotThisFormat
+    if found["said"]:
+        yield Cpu(governor=found["said"])
+    elif len(lines) > 1 and (name := re.match(r"\s*(?:\d+ )?(powersave|conservative|ondemand|performance|schedutil)\s*$", lines[1])):
+        yield Cpu(governor=name[1], at=1)
+    else:
+        raise NotThisFormat
+
+
 def numactl_show(text: str) -> Iterator[Numa]:
     r"""`numactl --show` of a job.
 
@@ -745,6 +766,7 @@ FORMATS = (
     Format("systemctl status", (".service - ",), systemctl_status, lines=16, answers=("service",)),
     Format("/dev/nvidia*", ("/dev/nvidia", " nvidia0", " nvidiactl"), device_nodes, lines=40),
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
+    Format("CPU governor", ("scaling_governor", 'The governor "'), governor, lines=2),
     Format("stuck process", (" D ", " D+ ", " Ds ", " Dl ", " DN "), stuck_process, lines=1),
     Format(
         "virtual machine",

@@ -123,6 +123,18 @@ _STATE_TAINTS = (
 )  # fmt: skip
 
 
+_ASSIGNED = LazyRegex(r"\bScheduled\s.*Successfully assigned")
+_EVENT = LazyRegex(r"^\s*(?:\S+\s+)?(?:Normal|Warning)\s+\w+\s")
+
+
+def _events(text: str) -> Iterator[str]:
+    """Return the rows of the same table of events."""
+    for line in text.split("\n"):
+        if not _EVENT.match(line):
+            return
+        yield line
+
+
 def scheduling(text: str) -> Iterator[K8sScheduling]:
     """The scheduler's sentence about a pod that fits nowhere.
 
@@ -133,12 +145,14 @@ def scheduling(text: str) -> Iterator[K8sScheduling]:
     >>> next(scheduling("0/1 nodes are available: 1 node(s) had taint {gpu: yes}, that the pod didn't tolerate.")).taint
     'gpu: yes'
     """
-    line = text.partition("\n")[0]
+    line, _, following = text.partition("\n")
     found = _NODES.search(line)
     if not found:
         raise NotThisFormat
     reasons = re.split(r"\.? *preemption: |\. *(?:no new claims|pod didn't)", found["reasons"])[0]
     fact = K8sScheduling(nodes=int(found["nodes"]), message=line.strip()[:300])
+    if "FailedScheduling" in line and any(_ASSIGNED.search(event) for event in _events(following)):
+        fact.assigned = True
     if short := re.search(r"(\d+) Insufficient ((?:alpha\.kubernetes\.io/nvidia-|nvidia\.com/)[\w.-]*\w)", reasons):
         fact.insufficient, fact.resource = int(short[1]), short[2]
     for number, braces in re.findall(r"(\d+) node\(s\) had (?:untolerated )?taints? \{([^}]*)\}", reasons):
@@ -478,7 +492,7 @@ FORMATS = (
     ),
     Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
     Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
-    Format("scheduler message", (" nodes are available: ",), scheduling, lines=1),
+    Format("scheduler message", (" nodes are available: ",), scheduling, lines=30),
     Format("kubectl get nodes", ("NAME ",), node_list, lines=300),
     Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),

@@ -12,7 +12,7 @@ from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import NcclRank, NcclTest
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 # Prefixes of mpirun --tag-output, srun -l, kubectl logs --prefix; some stand in the middle of a line.
 _PREFIX = LazyRegex(
@@ -83,6 +83,8 @@ def table(text: str) -> Iterator[Fact]:
         line = _PREFIX.sub("", raw[:600]) if "[" in raw or ": " in raw[:8] else raw[:600]
         if run.rows and (_HEADING.search(line) or (_titled(line) and run.average is not None)):
             break
+        if run.launches and _STATEMENT.search(line) and re.search(r"[$#>%] |mpirun|mpiexec|srun", line[:200]):
+            break  # the next command
         if not _take(run, line, number):
             continue
         run.last = number
@@ -91,7 +93,7 @@ def table(text: str) -> Iterator[Fact]:
     if not run.rows and not run.titles and not run.devices:
         raise NotThisFormat
     yield from run.devices
-    if run.rows or run.titles:
+    if run.rows or run.titles or (run.launches > 1 and run.devices):
         yield _judged(run)
 
 
@@ -200,6 +202,7 @@ def _curve(fact: NcclTest, rows: list[_Row]) -> None:
     largest = max(rows, key=lambda row: row.size)
     peak = max(rows, key=lambda row: row.busbw)
     fact.at = largest.at
+    fact.curve = sorted((row.size, row.busbw) for row in rows)
     fact.size_min, fact.size_max = min(row.size for row in rows), largest.size
     fact.busbw_at_largest, fact.busbw_peak, fact.size_peak = largest.busbw, peak.busbw, peak.size
     # The largest sizes are the plateau; a sweep's mean, or its small sizes, say nothing about the links.

@@ -50,11 +50,14 @@ def bandwidth_test(text: str) -> Iterator[Fact]:
                 a, b = f"GPU{found['a']}", f"GPU{column}"
                 if a != b:
                     access.setdefault((a, b), PeerAccess(a=a, b=b, status="ok" if cell == "1" else "not_supported", at=at))  # fmt: skip
-        elif (found := _ROW.match(line)) and table == ("Unidirectional", "Enabled"):
+        elif (found := _ROW.match(line)) and table and table[1] == "Enabled":
+            both = table[0] == "Bidirectional"  # counts both ways; only where one way was not shown
             for column, cell in enumerate(found["cells"].split()):
                 a, b = f"GPU{found['a']}", f"GPU{column}"
-                if a != b:
-                    access.setdefault((a, b), PeerAccess(a=a, b=b, status="unknown", at=at)).bandwidth = float(cell)
+                if a == b or (both and (a, b) in access and access[a, b].bandwidth is not None and access[a, b].at != at):
+                    continue
+                access.setdefault((a, b), PeerAccess(a=a, b=b, status="unknown", at=at))
+                access[a, b].bandwidth = float(cell) / 2 if both else float(cell)
         elif re.match(r"[A-Za-z_]+@|\$ |#|={5}|_{5}", plain):
             break
         else:
@@ -89,7 +92,7 @@ def device_query(text: str) -> Iterator[Fact]:
 FORMATS = (
     Format(
         "p2pBandwidthLatencyTest",
-        ("pciBusID: ", "Access Peer Device=", "P2P Connectivity Matrix", "Unidirectional P2P=Enabled Bandwidth"),
+        ("pciBusID: ", "Access Peer Device=", "P2P Connectivity Matrix", "directional P2P=Enabled Bandwidth"),
         bandwidth_test,
         lines=600,
     ),

@@ -317,25 +317,41 @@ def ifconfig(text: str) -> Iterator[Fact]:
     )
 
 
+_ETHTOOL = LazyRegex(r"Settings for (?P<heading>[\w.@-]+):|[$#>%] ?(?:sudo )?ethtool (?P<name>[A-Za-z][\w.@-]*)")
+
+
 def ethtool(text: str) -> Iterator[Fact]:
     """The settings of one interface from ethtool.
 
     >>> link = next(ethtool("Settings for eth2:\\n\\tSpeed: 25000Mb/s\\n\\tDuplex: Full\\n\\tLink detected: yes"))
     >>> link.name, link.speed, link.state
     ('eth2', 25000, 'up')
+    >>> link = next(ethtool("$ ethtool eth2 | grep -E 'Speed|modes'\\n Supported link modes: 1000baseT/Full\\n  10000baseT/Full\\n Speed: 100Mb/s"))
+    >>> link.speed, link.speed_max
+    (100, 10000)
     """
     lines = text.split("\n")
-    head = re.search(r"Settings for (?P<name>[\w.@-]+):", lines[0])
+    head = _ETHTOOL.search(lines[0])
     if not head:
         raise NotThisFormat
-    link = NetInterface(name=head["name"])
-    for line in lines[1:80]:
+    link = NetInterface(name=head["heading"] or head["name"])
+    supported = False
+    for number, line in enumerate(lines[1:80], start=1):
         if line and not line[:1].isspace():
             break
+        if key := re.match(r"\s+([A-Z][\w -]*):", line):
+            supported = key[1] == "Supported link modes"
+        if supported:
+            modes = [int(mode) for mode in re.findall(r"\b(\d{2,6})base\w+/Full", line)]
+            link.speed_max = max([*modes, link.speed_max or 0]) or None
         if speed := re.match(r"\s+Speed: (\d+)Mb/s", line):
-            link.speed = int(speed[1])
+            link.speed, link.at = int(speed[1]), number
         elif detected := re.match(r"\s+Link detected: (yes|no)", line):
             link.state = "up" if detected[1] == "yes" else "down"
+    if link.speed is not None and link.speed_max is not None:
+        link.slow = link.speed < link.speed_max
+    if not head["heading"] and link.speed is None and link.state is None:
+        raise NotThisFormat
     yield link
 
 
@@ -372,6 +388,6 @@ FORMATS = (
     Format("show_gids", ("INDEX\tGID", "INDEX   GID", "INDEX  GID"), show_gids, lines=200, answers=("gid_entry",)),
     Format("ip link", ("BROADCAST,", "<LOOPBACK,", "POINTOPOINT,"), ip_link, lines=8),
     Format("ifconfig", ("Link encap:", "flags="), ifconfig, lines=10),
-    Format("ethtool", ("Settings for ",), ethtool, lines=80),
+    Format("ethtool", ("Settings for ", "ethtool "), ethtool, lines=80),
     Format("lsmod | grep peermem", ("lsmod",), peer_memory_grep, lines=2),
 )

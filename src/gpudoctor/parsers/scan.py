@@ -66,8 +66,9 @@ class Scanner:
         boot: which boot the text ends in, where its heading says so (0 this one, -1 the one before).
         """
         text_scan = _TextScan(source, first_line)
-        for raw, number, whole in _overlapping(chunks, first_line):
-            text_scan.chunk(raw, number, whole, self._database, self._users)
+        number = first_line
+        for raw, whole in _overlapping(chunks):
+            number = text_scan.chunk(raw, number, whole, self._database, self._users)
         return text_scan.finish(boot)
 
 
@@ -85,17 +86,16 @@ class Scanned:
 _REACH = 256 * 1024
 
 
-def _overlapping(chunks: Iterable[bytes], first_line: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (text, number of its first line, offset up to which hits count): hits behind it come again with more text."""
+def _overlapping(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield (text, offset up to which hits count): hits behind it come again with more text."""
     kept = b""
-    number = first_line
     iterator = iter(chunks)
     current = next(iterator, b"")
     while True:
         following = next(iterator, None)
         text = kept + current if kept else current
         if following is None:
-            yield text, number, len(text)
+            yield text, len(text)
             return
         current = following
         cut = text.rfind(b"\n", 0, max(0, len(text) - _REACH)) + 1
@@ -104,8 +104,7 @@ def _overlapping(chunks: Iterable[bytes], first_line: int) -> Iterator[tuple[byt
                 kept = text
                 continue
             cut = len(text)  # no line ends here: not text, don't pile it up
-        yield text, number, cut
-        number += text.count(b"\n", 0, cut)
+        yield text, cut
         kept = text[cut:]
 
 
@@ -165,7 +164,8 @@ class _TextScan:
         whole: int,
         database: AnchorDatabase,
         users: Sequence[Sequence[Format | LogPattern | str]],
-    ) -> None:
+    ) -> int:
+        """Look at a text from line `number` on; returns the number of the line behind `whole` bytes."""
         self.bytes_read += whole
         if b"\0" in raw and raw[:2] not in (b"\xff\xfe", b"\xfe\xff"):
             raw = raw.replace(b"\0", b" ")
@@ -198,6 +198,7 @@ class _TextScan:
                     else:
                         self._parse_once(user, line, user.message(raw[line.start : line.stop]))
         self.line = number
+        return number + raw.count(b"\n", position, whole)
 
     def _stamp(self, line: _Line) -> Stamp:
         stamp = line.stamp

@@ -11,7 +11,7 @@ from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer, is_error, mebibytes, number, pstate, snake, switch, word
 from gpudoctor.patterns.lazy import LazyRegex
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 _VERSION = r"(?P<{}>\d+(?:\.\d+)+)"
 _BANNER = LazyRegex(

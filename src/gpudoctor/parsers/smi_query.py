@@ -27,7 +27,7 @@ from gpudoctor.parsers.smi_values import (
     word,
 )
 from gpudoctor.patterns.lazy import LazyRegex
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 Convert = Callable[[str], Scalar]
 

@@ -10,7 +10,7 @@ from gpudoctor.facts.gpu import Gpu, NvlinkLink, PeerAccess, TopologyPath
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer
 from gpudoctor.patterns.lazy import LazyRegex
-from gpudoctor.patterns.template import pci_address
+from gpudoctor.patterns.address import pci_address
 
 _DEVICE = LazyRegex(r"GPU\d+|NIC\d+|(?:mlx|bnxt_re|irdma|efa|rdmap|qedr|hns|roce|ib|mana|cxgb)[\w-]*\d\w*")
 _PATH = LazyRegex(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|C2C|PSB|BYP")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpudoctor.facts.base import Scalar
-from gpudoctor.patterns.address import pci_address as pci_address
+from gpudoctor.patterns.address import pci_address
 
 MAX_LINE = 4000  # longest part of a line that is looked at; bug reports hold lines of 8 kB
 MIN_ANCHOR = 4

@@ -11,18 +11,22 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 
 from gpudoctor.patterns.stamp import parse_stamp
 from gpudoctor.sources.base import Document, SourceNotes
 
-_RULE = re.compile(rb"^_{20,}[ \t\r]*\n", re.MULTILINE)
+_UNDERSCORES = b"_" * 20
+_RULE = re.compile(rb"_{20,}[ \t\r]*\n")
+_LONGEST_RULE = 4096
 _BOOT = re.compile(r"journalctl\b.*\s-b\s*(-\d+)")
 _SCAN = b"Scanning kernel log files for NVIDIA kernel messages"
 _LOG = re.compile(rb"^  (?P<name>/var/log/\S+?|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
 _DATE = re.compile(rb"^Date: (?P<date>[^\r\n]+)", re.MULTILINE)
 _UNAME = re.compile(rb"^uname: Linux \S+ (?P<release>\S+)", re.MULTILINE)
 _WRITTEN = re.compile(rb"^\*\*\* ls: \S+ +\d+ \S+ \S+ +\d+ (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
-_MAX_SECTION = 32 * 2**20  # a longer one goes on as another document of the same name
+_MAX_KEPT = 1 << 20  # of a section that is passed on as it comes
+_MAX_SECTION = 24 * 2**20  # of one that holds several logs
 _END = b"End of NVIDIA bug report log file"
 _OLD = timedelta(days=1)  # a log file of an installation that is older says nothing of now
 
@@ -75,38 +79,127 @@ def wall_clock(date: str) -> datetime | None:
 
 
 def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator[Document]:
-    """Yield one document per section, and per log inside one; lines are counted from the start of the whole report."""
-    heading = "head"
-    line = 1
-    pending = b""
-    searched = 0
-    ended = False
+    """Yield one document per section, and per log inside one; lines are counted from the start of the whole report.
+
+    A long section is passed on as it comes; only one that holds several logs is looked at as a whole.
+    """
+    reader = _Reader(chunks)
     report = _Report()
-    for chunk in chunks:
-        pending += chunk
-        position = 0
-        for rule in _RULE.finditer(pending, searched):
-            body = pending[position : rule.start()]
-            heading = _heading(body) or heading
-            ended = ended or _END in body
-            if not report.kernel and b"Date: " in body[:2048]:
-                report = _read_head(body)
-                notes.collected_at = report.seconds or notes.collected_at
+    heading = "head"
+    while (body := reader.section()) is not None:
+        line = reader.line
+        heading = _heading(body) or heading
+        if not report.kernel and b"Date: " in body[:2048]:
+            report = _read_head(body)
+            if report.seconds is not None:
+                notes.collected_at, notes.dated_by_content = report.seconds, True
+        if reader.whole:
+            reader.passed(body)
             yield from _documents(name, heading, body, line, report)
-            line += body.count(b"\n") + 1
-            position = rule.end()
-        pending = pending[position:]
-        searched = pending.rfind(b"\n") + 1  # a rule that is cut by the chunk begins there at the earliest
-        if len(pending) > _MAX_SECTION:
-            heading = _heading(pending) or heading
-            yield _document(name, heading, pending[:searched], line, report)
-            line += pending.count(b"\n", 0, searched)
-            pending, searched = pending[searched:], 0
-    ended = ended or _END in pending
-    heading = _heading(pending) or heading
-    yield from _documents(name, heading, pending, line, report)
-    if not ended:
+        elif (
+            _SCAN in body[:200]
+        ):  # longer than can be kept: what is there is cut into its logs, the rest goes by the last
+            reader.passed(body)
+            last = heading
+            for document in _documents(name, heading, body, line, report):
+                last = document.name.partition(" § ")[2]
+                yield document
+            yield Document(f"{name} § {last}", reader.rest, reader.line)
+        else:
+            document = _document(name, heading, body, line, report)
+            document.chunks = partial(reader.rest, body)
+            yield document
+        reader.drain()
+    if not reader.ended:
         notes.incomplete(f"{name}: the report has no end mark; it breaks off in section {heading!r}")
+
+
+class _Reader:
+    """Cuts the report at the lines of underscores."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._buffer = b""
+        self._more = True  # there may be further chunks
+        self._open = True  # a section follows
+        self.whole = True  # the section that was given last is complete
+        self.line = 1  # of the next section's first line
+        self.ended = False  # the end mark was seen
+
+    def section(self) -> bytes | None:
+        """Return the next section, or the start of one that is long (`whole` tells); None behind the last."""
+        if not self._open:
+            return None
+        searched = 0
+        while True:
+            rule = self._rule(searched)
+            if rule is not None:
+                body, self._buffer = self._buffer[: rule.start()], self._buffer[rule.end() :]
+                self.whole = True
+                return body
+            limit = _MAX_SECTION if _SCAN in self._buffer[:200] else _MAX_KEPT
+            searched = self._buffer.rfind(b"\n") + 1
+            if len(self._buffer) > limit and searched:
+                body, self._buffer = self._buffer[:searched], self._buffer[searched:]
+                self.whole = False
+                return body
+            if not self._fill():
+                body, self._buffer = self._buffer, b""
+                self.whole, self._open = True, False
+                return body
+
+    def passed(self, body: bytes) -> None:
+        """Count what was given: the lines of a section, and behind a whole one the line of underscores."""
+        self.line += body.count(b"\n") + self.whole
+        self.ended = self.ended or _END in body
+
+    def rest(self, body: bytes = b"") -> Iterator[bytes]:
+        """Yield the start of a long section, then what follows up to its end."""
+        if body:
+            self.passed(body)
+            yield body
+        while not self.whole:
+            rule = self._rule(0)
+            if rule is not None:
+                body, self._buffer = self._buffer[: rule.start()], self._buffer[rule.end() :]
+                self.whole = True
+            else:
+                cut = self._buffer.rfind(b"\n") + 1
+                if not cut and len(self._buffer) > _MAX_KEPT:
+                    cut = len(self._buffer)  # a line without an end
+                body, self._buffer = self._buffer[:cut], self._buffer[cut:]
+                if not self._fill():
+                    body += self._buffer
+                    self._buffer, self.whole, self._open = b"", True, False
+            self.passed(body)
+            if body:
+                yield body
+
+    def drain(self) -> None:
+        """Pass over what nobody read of a long section."""
+        for _ in self.rest():
+            pass
+
+    def _fill(self) -> bool:
+        chunk = next(self._chunks, None) if self._more else None
+        self._more = chunk is not None
+        self._buffer += chunk or b""
+        return self._more
+
+    def _rule(self, start: int) -> re.Match[bytes] | None:
+        """Find the next line of underscores that is there with its end; `start` is the start of a line."""
+        while True:
+            if not self._buffer.startswith(_UNDERSCORES, start):
+                start = self._buffer.find(b"\n" + _UNDERSCORES, start) + 1
+                if start == 0:
+                    return None
+            found = _RULE.match(self._buffer, start)
+            if found is not None:
+                return found
+            start += len(_UNDERSCORES)
+            if b"\n" not in self._buffer[start : start + _LONGEST_RULE]:
+                return None
+            start = self._buffer.find(b"\n", start) + 1
 
 
 def _heading(body: bytes) -> str | None:
