@@ -306,7 +306,9 @@ _HEADERS = (
     "pci.bus_id", "gpu_bus_id", "driver_version", "clocks.", "clocks_throttle_reasons", "clocks_event_reasons",
     "ecc.errors", "ecc.mode", "pcie.link", "retired_pages.", "remapped_rows.", "persistence_mode", "compute_mode",
     "index, name", "index, uuid", "name, uuid", "mig.mode", "gpu_uuid", "gpu_name", "used_gpu_memory", "process_name",
-    "fabric.state", "pstate", "fan.speed", "gpu_recovery_action",
+    "fabric.state", "fabric.status", "pstate", "fan.speed", "gpu_recovery_action", "reset_status.", "vbios_version",
+    "display_active", "gsp.mode", "enforced.power", "power.default_limit", "power.max_limit", "utilization.memory",
+    "temperature.memory", "gpu_serial", "index, serial",
 )  # fmt: skip
 
 FORMATS = (
