@@ -314,6 +314,7 @@ def _ports(store: FactStore) -> None:
 
 _WHOLE_NODE = 8  # so many GPUs use all adapters, also where there are two for each
 
+
 def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
     links = _nvlinks(store)
     rates = sorted(

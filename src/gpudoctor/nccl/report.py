@@ -1,0 +1,68 @@
+"""Judged tables as text: the verdict first, then the curve, the reasoning and the causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.nccl.judge import Judgement, Point, size_text
+
+if TYPE_CHECKING:
+    from gpudoctor.findings.model import Finding
+
+_BAR = 40
+_AREAS = ("nccl.", "pcie.", "nvlink.", "hardware.", "driver.", "container.", "host.", "memory.")
+
+
+def causes(findings: Sequence[Finding]) -> list[Finding]:
+    """Return what explains slow or failed communication, the report's order kept; the bandwidth itself is no cause."""
+    return [
+        finding
+        for finding in findings
+        if finding.role == "cause" and finding.id.startswith(_AREAS) and finding.id != "nccl.bandwidth-low"
+    ]
+
+
+def as_text(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> str:
+    """Return the whole answer."""
+    return "\n".join(_lines(judgements, findings)) + "\n"
+
+
+def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iterator[str]:
+    if not judgements:
+        yield "No table of nccl-tests was found."
+    for number, found in enumerate(judgements):
+        if number:
+            yield ""
+        yield f"{found.verdict.upper()}: {heading(found)}: {found.summary}."
+        for reason in found.reasoning:
+            yield f"  because {reason}" if reason == found.reasoning[0] else f"  and {reason}"
+        if found.missing:
+            yield f"  To judge it: {found.missing}"
+        yield from drawing(found.curve)
+    known = causes(findings)
+    if known:
+        yield ""
+        yield "What the evidence shows to be wrong, the likeliest cause first:"
+        for place, finding in enumerate(known, start=1):
+            yield f"  {place}. {finding.title} ({finding.id}, {finding.confidence})"
+            yield f"     {finding.because}"
+            for where in finding.evidence[:2]:
+                yield f"     {where}"
+        yield "What to do about each: gpudoctor diagnose with the same files, or gpudoctor explain ID"
+
+
+def heading(found: Judgement) -> str:
+    """Return what was measured, in words."""
+    where = "" if found.nodes is None else " on one node" if found.nodes == 1 else f" on {found.nodes} nodes"
+    ranks = f", {found.ranks} GPUs" if found.ranks else ""
+    return f"{found.collective}{ranks}{where}{f', {found.gpu}' if found.gpu else ''}"
+
+
+def drawing(points: Sequence[Point]) -> Iterator[str]:
+    """Yield the curve as bars; of long sweeps only the sizes that tell something."""
+    shown = [point for point in points if point.busbw > 0]
+    peak = max((point.busbw for point in shown), default=0)
+    for point in shown[-16:]:
+        bar = "#" * max(1, round(_BAR * point.busbw / peak))
+        yield f"  {size_text(point.size):>9}  {point.busbw:>8.2f} GB/s  {bar:<{_BAR}}  {point.phase}".rstrip()

@@ -1,0 +1,76 @@
+"""Public tables get the judgement that their threads confirmed; the curve, the reasoning and the cause come with it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.cli.main import main
+from gpudoctor.diagnosis import Doctor
+from gpudoctor.nccl.read import read
+from gpudoctor.sources.open import open_sources
+
+sys.path.insert(0, str(Path(__file__).parent))
+from tables import TABLES, Table, matrix, ports, printed
+
+DOCTOR = Doctor(engine="builtin")
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.platform} ({table.source})")
+def test_public_tables(table: Table, tmp_path: Path) -> None:
+    (tmp_path / "nccl-tests.log").write_text(printed(table))
+    if table.rate:
+        (tmp_path / "ibstat.txt").write_text(ports(table))
+    if table.links:
+        (tmp_path / "topo.txt").write_text(matrix(table))
+    judgements, _ = read(DOCTOR, open_sources([str(tmp_path)]))
+    (found,) = judgements
+    assert found.verdict == table.verdict, found
+    assert found.low is not None and found.high is not None and found.reasoning
+    best = max(table.rows.values())
+    if table.verdict == "fast enough":
+        assert found.low <= best <= found.high * 1.05
+    else:
+        assert found.busbw is not None and found.busbw < found.low
+
+
+def test_at_least_25_tables_of_named_sources() -> None:
+    assert len(TABLES) >= 25
+    assert all(table.source and table.platform for table in TABLES)
+
+
+def test_the_cause_stands_below_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = next(table for table in TABLES if table.verdict == "too slow")
+    (tmp_path / "nccl-tests.log").write_text(printed(slow))
+    (tmp_path / "env.txt").write_text("NCCL_P2P_DISABLE=1\n")
+    (tmp_path / "topo.txt").write_text(matrix(Table("", "", "", 4, {}, links=12)))
+    assert main(["nccl", "read", str(tmp_path)]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("TOO SLOW: all_reduce, 4 GPUs on one node, NVIDIA A100-SXM4-80GB: 5.2 GB/s at 8 GiB")
+    assert "the topology joins the GPUs by NV12" in text
+    assert "nccl.p2p-disabled" in text
+
+
+def test_small_messages_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = Table("", "", "NVIDIA H100 80GB HBM3", 8, {8: 0.01, 65536: 4.1, 1 << 20: 61.0})
+    (tmp_path / "run.log").write_text(printed(small))
+    assert main(["nccl", "read", "--json", str(tmp_path / "run.log")]) == 3
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (found["verdict"], found["low"]) == ("not judged", None)
+    assert "is on the ramp" in found["missing"]
+    assert [point["phase"] for point in found["curve"]] == ["latency", "ramp", "plateau"]
+
+
+def test_wrong_values_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = printed(Table("", "", "NVIDIA H100 80GB HBM3", 8, {8 << 30: 470.0}))
+    (tmp_path / "run.log").write_text(good.replace("470.00      0", "470.00    512"))
+    assert main(["nccl", "read", str(tmp_path / "run.log")]) == 2
+    assert capsys.readouterr().out.startswith("WRONG RESULTS: all_reduce, 8 GPUs on one node")
+
+
+def test_nothing_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.log").write_text("hello\n")
+    assert main(["nccl", "read", str(tmp_path / "run.log")]) == 3
+    assert "No table of nccl-tests was found." in capsys.readouterr().out
+    assert main(["nccl", "read", "/nonexistent"]) == 66
