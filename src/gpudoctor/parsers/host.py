@@ -691,7 +691,9 @@ def governor(text: str) -> Iterator[Cpu]:
         raise NotThisFormat
     if found["said"]:
         yield Cpu(governor=found["said"])
-    elif len(lines) > 1 and (name := re.match(r"\s*(?:\d+ )?(powersave|conservative|ondemand|performance|schedutil)\s*$", lines[1])):
+    elif len(lines) > 1 and (
+        name := re.match(r"\s*(?:\d+ )?(powersave|conservative|ondemand|performance|schedutil)\s*$", lines[1])
+    ):
         yield Cpu(governor=name[1], at=1)
     else:
         raise NotThisFormat

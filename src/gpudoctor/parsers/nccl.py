@@ -186,7 +186,9 @@ _WORK = LazyRegex(r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) ran for 
 _ITEM = LazyRegex(r"(?P<name>SeqNum|OpType|NumelIn|TensorShape|Timeout\(ms\))=(?P<value>\[[^\]]*\]|[^,()]+)")
 _RANK = LazyRegex(r"(?i)\brank ?(?P<rank>\d{1,6})\]")
 _GROUP = LazyRegex(r"\[PG (?:ID )?(?P<group>[^\]]{0,60}?),? ?Rank (?P<rank>\d+)\]")
-_PROGRESS = LazyRegex(r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)")
+_PROGRESS = LazyRegex(
+    r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)"
+)
 
 
 def _elements(text: str | None) -> int | None:

@@ -54,7 +54,9 @@ def bandwidth_test(text: str) -> Iterator[Fact]:
             both = table[0] == "Bidirectional"  # counts both ways; only where one way was not shown
             for column, cell in enumerate(found["cells"].split()):
                 a, b = f"GPU{found['a']}", f"GPU{column}"
-                if a == b or (both and (a, b) in access and access[a, b].bandwidth is not None and access[a, b].at != at):
+                if a == b or (
+                    both and (a, b) in access and access[a, b].bandwidth is not None and access[a, b].at != at
+                ):
                     continue
                 access.setdefault((a, b), PeerAccess(a=a, b=b, status="unknown", at=at))
                 access[a, b].bandwidth = float(cell) / 2 if both else float(cell)
