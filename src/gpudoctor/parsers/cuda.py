@@ -99,9 +99,13 @@ _TEXTS = LazyRegex(
 )
 # A bare number counts only where the text says that it is a CUDA error.
 _NUMBER = LazyRegex(
-    r"(?:CUDA(?: driver| runtime| API)? (?:error|failure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
-    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|Cuda failure|cuda_status|CUDA initialization failure)"
-    r"(?: returned| status| code| failed with| with error| = |:){0,4} *[\[(:]?(?:error |code=)?(?P<number>\d{1,3})\b(?!\.\d)"
+    r"(?:(?i:CUDA)(?: driver| runtime| API)? (?:[Ee]rror|[Ff]ailure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
+    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|cuda_status|CUDA initialization failure)"
+    r"(?: returned| status| code| failed with| with error| = |:){0,4} *[\[(:]?(?:error |code[=:]? ?|#)?(?P<number>\d{1,3})\b(?!\.\d)"
+    r"|\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()\n]{0,80}\))?:? (?:has )?(?:err|error|failed|failure|returned|returns)\b"
+    r"(?: with| error| err| code| status| result| value| CUDA| #|[ :=(\[]){0,6}(?P<called>\d{1,3})\b(?!\.\d)"
+    r"|(?:[Cc]uda driver library|cudart|cuda) (?:failed to get device context|init failure:?) (?P<context>\d{1,3})(?!\d)"
+    r"|CUDA error\b[^\n]{0,200}\((?:code|error(?:[ -]code)?):? (?P<coded>\d{1,3})\b"
 )
 _RANK = LazyRegex(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
 # Lines of a program's source, which name errors without having one.
@@ -128,7 +132,7 @@ def cuda_error(text: str) -> Iterator[Fact]:
     if number is None and (found := _TEXTS.search(line)):
         number = int(str(found.lastgroup)[1:])
     if number is None and (found := _NUMBER.search(line)):
-        number = int(found["number"])
+        number = int(found["number"] or found["called"] or found["context"] or found["coded"])
         number = number if number in _ERRORS else _OLD_NUMBERS.get(number)
     if number is None:
         raise NotThisFormat
@@ -176,7 +180,9 @@ _NOT_FOUND: tuple[tuple[str, LazyRegex], ...] = (
 )
 _LINKER = LazyRegex(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
 # The container library looking around among adapters that are not NVIDIA's; a library that is there and doesn't fit.
-_NOT_MISSING = LazyRegex(r"dxcore\.c|undefined symbol|symbol lookup error|Searching (?:in backup|further) paths")
+_NOT_MISSING = LazyRegex(
+    r"dxcore\.c|undefined symbol|symbol lookup (?:error|for)|wrong ELF class|Searching (?:in backup|further) paths"
+)
 _LDCONFIG = LazyRegex(rf"^\s*{_LIBRARY.format('library')} \(libc6[^)]*\) => (?P<path>/\S+)")
 _LDD = LazyRegex(rf"^\s*{_LIBRARY.format('library')} => (?P<path>/\S+)")
 _LISTED = LazyRegex(
@@ -415,7 +421,9 @@ _LIBRARY_WORDS = (
 )  # fmt: skip
 _ERROR_WORDS = (
     "CUDA_ERROR_", "cudaError", "cuda error", "cuda failure", "CudaAPIError", "cuInit", "cudaGetDeviceCount", "CUDA driver error",
-    "CUDA runtime error", "CUDA initialization failure", "cuda API error", *(text for row in _ERRORS.values() for text in row[2]),
+    "CUDA runtime error", "CUDA initialization failure", "cuda API error", "cudaSetDevice", "cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize",
+    "cudaStreamSynchronize", "cudaGetLastError", "cudaFree", "cudaMemGetInfo", "cuCtx", "cuDevice", "cuMem", "cuModuleLoad", "cuLaunchKernel", "cuStream",
+    "cuLinkAdd", "failed to get device context", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
 )  # fmt: skip
 
 FORMATS = (

@@ -26,6 +26,8 @@ _WORDINGS: tuple[tuple[str, bool, LazyRegex], ...] = tuple(
         ("sglang", True, r"(?:Prefill|Decode) out of memory\. Try to lower your batch size"),
         ("sglang", False, r"(?:KV cache pool is full|Decode out of memory happened)\.? ?.{0,10}Retract"),
         ("sglang", True, rf"input length \((?P<needed_tokens>{_N}) tokens\) exceeds the maximum allowed length \((?P<available_tokens>{_N}) tokens\).{{0,60}}KV cache"),
+        ("tensorrt-llm", True, rf"max KV cache length of input sequences \((?P<needed_tokens>{_N})\) exceeds the KV cache manager's maximum supported length \((?P<available_tokens>{_N})\)"),
+        ("tensorrt-llm", True, r"Can't allocate (?:enough )?(?:new )?blocks?\b.{0,20}KV ?cache"),
         ("tensorrt-llm", True, r"component could not be created: KV cache(?:.{0,60}Total GPU memory \(GiB\): (?P<total_gib>[\d.]+))?"),
         ("tensorrt-llm", True, r"(?:Impossible to fit any sequence in kvCache|No (?:free|available) blocks? (?:left )?(?:in|for).{0,20}KV ?cache|not enough (?:free )?memory .{0,30}kv ?cache|kv ?cache.{0,40}(?:insufficient|not enough) (?:GPU )?memory)"),
         ("tgi", True, rf"Not enough memory to handle (?P<needed_tokens>{_N}) (?:total|prefill) tokens(?: with .{{0,60}})?\. You need to (?:decrease|increase)"),

@@ -28,7 +28,7 @@ _SIZES = ("requested", "total", "free", "process", "allocated", "reserved", "res
 # What stands before the words where nothing failed: advice, source code that catches the error, statistics.
 _ADVICE = LazyRegex(
     r"(?:\bif (?:you|there|it|this|the)\b|\bto (?:avoid|prevent|fix|reduce)\b|\bavoid|\bprevent|\bin case of\b|\bwhen (?:you|there)\b"
-    r"|\b(?:may|might|could|can|will|would) (?:\w+ )?(?:cause|lead|run|result|get|be|go)\b|\bexcept\b|\bcatch\b|\bisinstance\(|[#>] |\blikely to\b|\brisk)"
+    r"|\b(?:may|might|could|can|will|would) (?:\w+ )?(?:cause|lead|run|result|get|be|go)\b|\bexcept\b|\bcatch\b|\bisinstance\(|(?<![-=])[#>] |\blikely to\b|\brisk)"
     r"[^.!:]{0,80}$",
     re.IGNORECASE,
 )
@@ -104,10 +104,13 @@ _WORDINGS = (
     _wording("tensorflow", rf"failed to alloc (?P<requested>{B}) bytes on host: CUDA_ERROR_OUT_OF_MEMORY", "pinned"),
     _wording("tensorflow", rf"could not allocate pinned host memory of size: (?P<requested>{S})", "pinned"),
     _wording("cuda", r"(?:cudaMallocHost|cudaHostAlloc|cudaHostRegister|cuMemHostAlloc|cuMemAllocHost|cuMemHostRegister)\w*\b.{0,80}(?:out of memory|OUT_OF_MEMORY|cudaErrorMemoryAllocation)", "pinned"),
+    _wording("llama.cpp", rf"failed to allocate (?P<requested>{S}) of pinned memory: out of memory", "pinned"),
     # other programs
     _wording("numba", r"Call to cu\w+ results in (?:CUDA_ERROR_OUT_OF_MEMORY|UNKNOWN_CUDA_ERROR 2)"),
     _wording("pycuda", r"cu(?:MemAlloc|CtxCreate|MemHostAlloc|MemAllocPitch)\w* failed: out of memory"),
     _wording("mxnet", r"cudaMalloc (?:retry )?failed: out of memory"),
+    _wording("darknet", r"CUDA Error(?: Prev)?: out of memory"),
+    _wording("matlab", r"Out of memory on device\b"),
     _wording("caffe", r"error == cudaSuccess \(2 vs\. 0\)\s+out of memory"),
     _wording("opencv", r"Gpu API call\) out of memory in function"),
     _wording("blender", r"System is out of GPU memory|Out of memory in (?:CUDA|cuda|OptiX|cuMem)\w*"),
