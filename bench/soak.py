@@ -1,6 +1,6 @@
 """Many cycles of the watch, back to back: CPU per cycle, memory and descriptors at the start and at the end.
 
-    python bench/soak.py [cycles]        with the fake NVML: eval "$(python tests/nvml/build.py h100x8 /tmp/fake-nvml)" first
+python bench/soak.py [cycles]        with the fake NVML: eval "$(python tests/nvml/build.py h100x8 /tmp/fake-nvml)" first
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpudoctor.monitor.site import WatchOptions
 from gpudoctor.monitor.watch import Watch
 from gpudoctor.report.prometheus import render_prometheus
 
-WARM = 50  # cycles after which memory is expected to stay as it is
+WARM = 300  # cycles after which memory is expected to stay as it is
 
 
 def main() -> None:
@@ -47,7 +47,9 @@ def main() -> None:
         print(f"CPU per cycle        {1000 * (cpu(process) - used) / measured:.1f} ms, children included")
         print(f"wall per cycle       {1000 * (time.monotonic() - began) / measured:.1f} ms")
         now = process.memory_info().rss
-        print(f"resident             {memory / 2**20:.1f} -> {now / 2**20:.1f} MB ({100 * (now - memory) / memory:+.1f} %)")
+        print(
+            f"resident             {memory / 2**20:.1f} -> {now / 2**20:.1f} MB ({100 * (now - memory) / memory:+.1f} %)"
+        )
         print(f"with its children    {whole / 2**20:.1f} -> {resident(process) / 2**20:.1f} MB")
         print(f"descriptors          {descriptors} -> {process.num_fds()}")
         watch.close()

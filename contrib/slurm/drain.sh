@@ -5,7 +5,7 @@ scontrol=${SCONTROL:-scontrol}
 node=${SLURMD_NODENAME:-$(hostname -s)}
 
 examine() {
-    line=$("$gpudoctor" --nagios --profile quick --timeout 15 --fail-on critical --lock "${GPUDOCTOR_LOCK:-/run/gpudoctor-slurm.lock}")
+    line=$("$gpudoctor" --nagios --profile quick --timeout 15 --fail-on critical "$@")
     status=$?
     reason=${line%% | *}
     reason="gpudoctor: $(printf '%s' "${reason#* - }" | tr -d '"\\' | cut -c1-200)"

@@ -4,7 +4,7 @@
 #             HealthCheckNodeState=ANY,CYCLE
 # Drains the node on a critical finding. With GPUDOCTOR_RESUME=1 in slurmd's environment it also takes back a drain of its own.
 . "$(dirname "$0")/drain.sh"
-examine
+examine --lock "${GPUDOCTOR_LOCK:-/run/gpudoctor-slurm.lock}"
 case $status in
     2) drain ;;
     0)
