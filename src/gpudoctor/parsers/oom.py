@@ -109,7 +109,6 @@ _WORDINGS = (
     _wording("numba", r"Call to cu\w+ results in (?:CUDA_ERROR_OUT_OF_MEMORY|UNKNOWN_CUDA_ERROR 2)"),
     _wording("pycuda", r"cu(?:MemAlloc|CtxCreate|MemHostAlloc|MemAllocPitch)\w* failed: out of memory"),
     _wording("mxnet", r"cudaMalloc (?:retry )?failed: out of memory"),
-    _wording("darknet", r"CUDA Error(?: Prev)?: out of memory"),
     _wording("matlab", r"Out of memory on device\b"),
     _wording("caffe", r"error == cudaSuccess \(2 vs\. 0\)\s+out of memory"),
     _wording("opencv", r"Gpu API call\) out of memory in function"),
