@@ -8,6 +8,7 @@ from functools import cached_property
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.ahead import ahead
 from gpudoctor.patterns.database import AnchorDatabase
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import Stamp, parse_stamp
@@ -67,9 +68,15 @@ class Scanner:
         """
         text_scan = _TextScan(source, first_line)
         number = first_line
-        for raw, whole in _overlapping(chunks):
-            number = text_scan.chunk(raw, number, whole, self._database, self._users)
+        for raw, whole, hits in ahead(self._hits(chunks)):
+            number = text_scan.chunk(raw, number, whole, hits, self._users)
         return text_scan.finish(boot)
+
+    def _hits(self, chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int, list[tuple[int, int]]]]:
+        """Yield (text, offset up to which hits count, hits)."""
+        for raw, whole in _overlapping(chunks):
+            text, counted = _plain(raw, whole)
+            yield text, counted, self._database.scan(text)
 
 
 @dataclass
@@ -106,6 +113,14 @@ def _overlapping(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
             cut = len(text)  # no line ends here: not text, don't pile it up
         yield text, cut
         kept = text[cut:]
+
+
+def _plain(raw: bytes, whole: int) -> tuple[bytes, int]:
+    """Return the text in one byte per plain letter, whatever an editor made of it."""
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raw = decode(raw).encode()
+        return raw, len(raw)
+    return (raw.replace(b"\0", b" ") if b"\0" in raw else raw), whole
 
 
 class _Line:
@@ -162,20 +177,15 @@ class _TextScan:
         raw: bytes,
         number: int,
         whole: int,
-        database: AnchorDatabase,
+        hits: Sequence[tuple[int, int]],
         users: Sequence[Sequence[Format | LogPattern | str]],
     ) -> int:
         """Look at a text from line `number` on; returns the number of the line behind `whole` bytes."""
         self.bytes_read += whole
-        if b"\0" in raw and raw[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-            raw = raw.replace(b"\0", b" ")
-        elif raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raw = decode(raw).encode()
-            whole = len(raw)
         position = 0
         line = _Line(raw, 0, number)
         seen: set[int] = set()  # anchors found on this line
-        for end, anchor in database.scan(raw):
+        for end, anchor in hits:
             if end > whole:
                 break
             if end > line.stop or line.stop == 0:

@@ -11,9 +11,10 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from gpudoctor.patterns.ahead import ahead
 from gpudoctor.sources.base import CHUNK, SourceNotes
 from gpudoctor.sources.limits import MAX_BYTES, MAX_RATIO, RATIO_FROM
-from gpudoctor.sources.stream import ByteStream, ahead
+from gpudoctor.sources.stream import ByteStream
 
 _MAGICS = (
     (b"\x1f\x8b", "gzip"),

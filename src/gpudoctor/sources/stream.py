@@ -1,12 +1,8 @@
-"""Bytes that come in pieces: looked at ahead, taken in portions, produced ahead of who reads them."""
+"""Bytes that come in pieces: looked at ahead, taken in portions."""
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterable, Iterator
-
-_AHEAD = 3  # pieces that may wait for the reader
 
 
 class ByteStream:
@@ -57,42 +53,3 @@ class ByteStream:
     def rest(self) -> Iterator[bytes]:
         """Yield everything that is left."""
         return self.portion(1 << 62)
-
-
-def ahead(pieces: Iterator[bytes], direct: int = 2) -> Iterator[bytes]:
-    """Yield the pieces; behind the first few a thread makes the next ones while the reader looks at this one."""
-    for _ in range(direct):
-        piece = next(pieces, None)
-        if piece is None:
-            return
-        yield piece
-    waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
-    abandoned = threading.Event()
-
-    def put(thing: bytes | BaseException | None) -> bool:
-        while not abandoned.is_set():
-            try:
-                waiting.put(thing, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def produce() -> None:
-        try:
-            for piece in pieces:
-                if not put(piece):
-                    return
-        except BaseException as error:  # it belongs to the reader
-            put(error)
-            return
-        put(None)
-
-    threading.Thread(target=produce, daemon=True).start()
-    try:
-        while (thing := waiting.get()) is not None:
-            if isinstance(thing, BaseException):
-                raise thing
-            yield thing
-    finally:
-        abandoned.set()
