@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpudoctor.collect.collected import Collected
+    from gpudoctor.nccl.trial import Trial
 
 UNREADABLE = 66
 _EXITS = {"fast enough": 0, "not judged": 3, "incomplete": 1, "too slow": 1, "wrong results": 2}
@@ -11,7 +16,7 @@ _EXITS = {"fast enough": 0, "not judged": 3, "incomplete": 1, "too slow": 1, "wr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="read")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="read|run")
     read = actions.add_parser("read", help="judge tables that nccl-tests printed, with whatever else the files hold")
     read.add_argument(
         "file",
@@ -19,11 +24,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output of nccl-tests; more evidence (topo -m, ibstat, logs) helps; - for standard input",
     )
     read.add_argument("--json", action="store_true", help="print JSON")
+    trial = actions.add_parser("run", help="run all_reduce_perf on this machine's GPUs, and find what slows it down")
+    trial.add_argument("--yes", action="store_true", help="don't ask: the GPUs may be used")
+    trial.add_argument(
+        "--nccl-tests", metavar="DIR", help="where all_reduce_perf lies (default: PATH and the usual places)"
+    )
+    trial.add_argument(
+        "--gpus", metavar="LIST", help="only these GPUs, such as 0,1,4 (default: all that CUDA_VISIBLE_DEVICES allows)"
+    )
+    trial.add_argument(
+        "--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="deadline of each run (default 120)"
+    )
+    trial.add_argument("--root", default="/", metavar="DIR", help="take the machine's facts from the files below DIR")
+    trial.add_argument(
+        "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
+    )
+    trial.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 3600:
+        raise argparse.ArgumentTypeError("between 1 and 3600 seconds")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
-    return _read(args)
+    return _run(args) if args.action == "run" else _read(args)
 
 
 def _read(args: argparse.Namespace) -> int:
@@ -50,3 +78,115 @@ def _read(args: argparse.Namespace) -> int:
     else:
         sys.stdout.write(as_text(judgements, report.findings))
     return max((_EXITS[found.verdict] for found in judgements if found.verdict != "not judged"), default=3)
+
+
+_INSTEAD = "To judge a table that was measured elsewhere: gpudoctor nccl read FILE"
+NOT_RUN = 3
+
+
+def _refuse(*lines: str) -> int:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")
+    return NOT_RUN
+
+
+def _run(args: argparse.Namespace) -> int:
+    """As _read; 3 also where nothing was run, with the reason."""
+    import os
+
+    from gpudoctor.cli.topo import probe_machine
+    from gpudoctor.combiners import combine
+    from gpudoctor.nccl.programs import GET_THEM, find_program, launch_line
+    from gpudoctor.nccl.trial import Trial, device_names, largest_message, occupied
+
+    machine = probe_machine(args.root, args.commands)
+    store = combine(machine.facts, [])
+    gpus = [name.strip() for name in args.gpus.split(",")] if args.gpus else device_names(store, os.environ)
+    if not gpus or not store.of("gpu"):
+        return _refuse(
+            "gpudoctor nccl run: no NVIDIA GPU that a program could use was found on this machine.", _INSTEAD
+        )
+    if len(gpus) < 2:
+        return _refuse("gpudoctor nccl run: one GPU alone has nobody to talk to; two are needed.", _INSTEAD)
+    program = find_program(args.nccl_tests)
+    if program is None:
+        where = f"in {args.nccl_tests}" if args.nccl_tests else "in PATH or the usual places"
+        return _refuse(
+            f"gpudoctor nccl run: no all_reduce_perf {where}. To get it:",
+            *(f"  {command}" for command in GET_THEM),
+            "then: gpudoctor nccl run --nccl-tests nccl-tests/build",
+            _INSTEAD,
+        )
+    if not program.runnable:
+        return _refuse(
+            f"gpudoctor nccl run: {program.path} is there, but may not be run by you: chmod +x {program.path}", _INSTEAD
+        )
+    if line := launch_line(program.path, len(gpus), os.environ):
+        return _refuse(
+            "gpudoctor nccl run: this job has several nodes, and the test must be started on all of them together:",
+            f"  {line}",
+            "then: gpudoctor nccl read nccl-tests.log",
+        )
+    if busy := occupied(store, gpus):
+        return _refuse(
+            "gpudoctor nccl run: these GPUs are in use, and a test would disturb what runs there and measure too little:",
+            *(f"  {line}" for line in busy),
+            "Run it when they are free, or choose free ones with --gpus.",
+            _INSTEAD,
+        )
+    trial = Trial(program.path, gpus, largest_message(store), args.timeout)
+    if not _agreed(trial, args.yes):
+        return NOT_RUN
+    return _carry_out(trial, machine, args.json)
+
+
+def _agreed(trial: Trial, yes: bool) -> bool:
+    """Show what will be run, and ask."""
+    import os
+
+    from gpudoctor.nccl.search import whole
+
+    pairs = len(trial.gpus) if len(trial.gpus) > 2 else 0
+    sys.stderr.write(
+        f"This will use the GPUs {', '.join(trial.gpus)} alone for about a minute (each run ends after {trial.deadline:g} s at the latest):\n"
+        f"  {trial.shown(whole(trial.gpus), os.environ)}\n"
+        f"If the result is bad, up to {pairs * 2 + 2} more runs of the same program follow: pairs of GPUs, then all of them without "
+        "peer-to-peer and without shared memory, to tell the paths apart. Nothing on the machine is changed.\n"
+    )
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        sys.stderr.write("gpudoctor nccl run: nobody can be asked here; --yes runs it.\n")
+        return False
+    sys.stderr.write("Run it? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _carry_out(trial: Trial, machine: Collected, as_json: bool) -> int:
+    import os
+
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.nccl.report import causes, trial_text
+    from gpudoctor.nccl.trial import carry_out, runs_as_data
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+    outcome = carry_out(trial, Doctor(), machine, os.environ, say)
+    if as_json:
+        import json
+
+        data = {
+            "table": outcome.judgement.as_data(),
+            "runs": runs_as_data([outcome.first, *outcome.closer]),
+            "conclusions": outcome.conclusions,
+            "causes": [finding.model_dump(mode="json") for finding in causes(outcome.report.findings)],
+        }
+        sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+    else:
+        sys.stdout.write(trial_text(outcome))
+    if outcome.first.state == "denied":
+        return NOT_RUN
+    return 2 if outcome.first.state in ("hung", "crashed", "wrong") else _EXITS[outcome.judgement.verdict]

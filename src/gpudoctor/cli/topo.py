@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpudoctor.collect.collected import Collected
     from gpudoctor.facts.store import FactStore
 
 UNREADABLE = 66
@@ -20,6 +21,8 @@ _PROBES = (
     "modules",
     "driver_version",
     "cmdline",
+    "host",
+    "processes",
 )
 
 
@@ -71,14 +74,20 @@ def read_sources(paths: list[str]) -> FactStore:
     return combine(collect_offline(open_sources(paths), Scanner(FORMATS, ())).facts, [])
 
 
-def read_machine(root: str = "/", commands: str | None = None, seconds: float = 20.0) -> FactStore:
+def read_machine(root: str = "/", commands: str | None = None) -> FactStore:
     """Probe this machine (or its recording) for its topology."""
+    from gpudoctor.combiners import combine
+
+    return combine(probe_machine(root, commands).facts, [])
+
+
+def probe_machine(root: str = "/", commands: str | None = None, seconds: float = 20.0) -> Collected:
+    """Run the probes that tell how a machine's GPUs are joined, and whether they are in use."""
     import time
 
     from gpudoctor.collect.collected import Collected
     from gpudoctor.collect.live import run_probes
     from gpudoctor.collect.probe import load_probes
-    from gpudoctor.combiners import combine
     from gpudoctor.parsers.formats import FORMATS
     from gpudoctor.parsers.scan import Scanner
     from gpudoctor.sources.live import LiveHost
@@ -86,4 +95,4 @@ def read_machine(root: str = "/", commands: str | None = None, seconds: float = 
     collected = Collected()
     probes = [probe for probe in load_probes() if probe.name in _PROBES]
     run_probes(LiveHost(root, commands), probes, Scanner(FORMATS, ()), collected, time.monotonic() + seconds)
-    return combine(collected.facts, [])
+    return collected

@@ -9,6 +9,7 @@ from gpudoctor.nccl.judge import Judgement, Point, size_text
 
 if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding
+    from gpudoctor.nccl.trial import Outcome
 
 _BAR = 40
 _AREAS = ("nccl.", "pcie.", "nvlink.", "hardware.", "driver.", "container.", "host.", "memory.")
@@ -50,6 +51,19 @@ def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iter
             for where in finding.evidence[:2]:
                 yield f"     {where}"
         yield "What to do about each: gpudoctor diagnose with the same files, or gpudoctor explain ID"
+
+
+def trial_text(outcome: Outcome) -> str:
+    """Return what a run on this machine came to."""
+    text = as_text([outcome.judgement], outcome.report.findings)
+    lines: list[str] = []
+    if outcome.closer:
+        lines += ["", "The closer look:"]
+        for result in outcome.closer:
+            measured = f"{result.busbw:.1f} GB/s" if result.busbw else ""
+            lines.append(f"  {result.step.title:<52} {measured:>12}  {result.state}")
+        lines += [f"  => {conclusion}" for conclusion in outcome.conclusions]
+    return text + "".join(f"{line}\n" for line in lines)
 
 
 def heading(found: Judgement) -> str:
