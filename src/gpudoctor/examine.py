@@ -71,6 +71,7 @@ def examine(
         on_report(doctor.judge(collected, notes))
     judged = len(collected.probes)
     rounds = [[probe for probe in wanted if probe.name not in done]]
+    report = None
     while rounds and not stop():
         chosen = rounds.pop()
         run_probes(host, chosen, doctor.scanner, collected, end, progress, keep, meanwhile)
@@ -84,7 +85,9 @@ def examine(
     for probe in probes:
         if probe.name not in done:
             collected.probes.append(ProbeResult(name=probe.name, status="skipped", reason="no open question needs it"))
-    return doctor.judge(collected, notes)
+    if report is None:
+        return doctor.judge(collected, notes)
+    return report.model_copy(update={"probes": list(collected.probes)})
 
 
 def _probes(more: Sequence[Path]) -> list[Probe]:
