@@ -14,12 +14,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", nargs="+", help="nvidia-bug-report.log.gz, a folder, log files, or - for standard input"
     )
+    parser.add_argument(
+        "--at",
+        metavar="PLACE",
+        help="show this place of the source in its surroundings instead: FILE:LINE, SECTION:LINE, a file or a section",
+    )
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Diagnose the sources; 66 where one can't be read."""
+    if args.at:
+        return _show(args)
     try:
         chosen = settings(args, live=False)
         if wants_tui(args):
@@ -40,3 +47,20 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"gpudoctor: {error}\n")
         return 66
     return emit(report, args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    """Print the lines around a place; 66 where it isn't in the source."""
+    from gpudoctor.sources.base import SourceUnreadable
+    from gpudoctor.sources.excerpt import NoSuchPlace, excerpt
+    from gpudoctor.sources.open import open_sources
+
+    try:
+        found = excerpt(open_sources(args.source), args.at)
+    except (SourceUnreadable, NoSuchPlace) as error:
+        sys.stderr.write(f"gpudoctor: {error}\n")
+        return 66
+    sys.stdout.write(f"{found.name}\n")
+    for number, text in found.lines:
+        sys.stdout.write(f"{'>' if number == found.asked else ' '}{number:>8}  {text}\n")
+    return 0

@@ -179,6 +179,8 @@ class OfflineExamination(_Diagnosing):
         name = source.partition(" § ")[0]
         for given in map(Path, self.sources):
             path = given / name if given.is_dir() else given
+            if len(self.sources) > 1 and given.is_dir():  # beside other sources a folder's name leads
+                path = given.parent / name
             if (given.is_dir() or given.name == name) and path.is_file() and not _is_packed(path):
                 return Text(name, path=path)
         first = self._document_line(source)
@@ -206,5 +208,9 @@ class OfflineExamination(_Diagnosing):
 
 
 def _is_packed(path: Path) -> bool:
+    from gpudoctor.sources.archive import archive_kind
+    from gpudoctor.sources.packed import packing
+
     with path.open("rb") as stream:
-        return stream.read(2) == b"\x1f\x8b"
+        head = stream.read(512)
+    return packing(head) is not None or archive_kind(head) is not None
