@@ -55,15 +55,14 @@ def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iter
 
 def trial_text(outcome: Outcome) -> str:
     """Return what a run on this machine came to."""
-    text = as_text([outcome.judgement], outcome.report.findings)
-    lines: list[str] = []
+    first, _, rest = as_text([outcome.judgement], outcome.report.findings).partition("\n")
+    lines = [first, *(f"  => {conclusion}" for conclusion in outcome.conclusions), rest.rstrip("\n")]
     if outcome.closer:
         lines += ["", "The closer look:"]
-        for result in outcome.closer:
-            measured = f"{result.busbw:.1f} GB/s" if result.busbw else ""
-            lines.append(f"  {result.step.title:<52} {measured:>12}  {result.state}")
-        lines += [f"  => {conclusion}" for conclusion in outcome.conclusions]
-    return text + "".join(f"{line}\n" for line in lines)
+    for result in outcome.closer:
+        measured = f"{result.busbw:.1f} GB/s" if result.busbw else ""
+        lines.append(f"  {result.step.title:<52} {measured:>12}  {result.state}")
+    return "\n".join(lines) + "\n"
 
 
 def heading(found: Judgement) -> str:
