@@ -246,6 +246,19 @@ def docker_info(text: str) -> Iterator[ContainerEngine]:
     )
 
 
+def docker_server(text: str) -> Iterator[ContainerEngine]:
+    """The line of `docker version` or `docker context show` that says who answers.
+
+    >>> next(docker_server("Server: Docker Desktop 4.25.0 (126437)")).desktop
+    True
+    """
+    line = text.partition("\n")[0].strip()
+    found = re.match(r"Server: Docker Desktop (?P<version>[\d.]+)", line)
+    if not found:
+        raise NotThisFormat
+    yield ContainerEngine(name="docker", desktop=True, context="Docker Desktop " + found["version"].rstrip("."))
+
+
 def docker_contexts(text: str) -> Iterator[ContainerEngine]:
     r"""`docker context ls`: the context with the star answers.
 
@@ -667,6 +680,7 @@ FORMATS = (
         docker_info,
         lines=90,
     ),
+    Format("docker version", ("Server: Docker Desktop",), docker_server, lines=1),
     Format("docker context ls", ("DOCKER ENDPOINT",), docker_contexts, lines=30),
     Format(
         "container versions",

@@ -300,6 +300,11 @@ def proc_modules(text: str) -> Iterator[KernelModule]:
 _PROMPT = LazyRegex(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]\s*|[$#%>+]\s*|\S+[$#]\s+)")
 
 
+_LSMOD_GREP = LazyRegex(r"lsmod\s*\|\s*(?:sudo )?[ef]?grep\s+(?P<pattern>.*(?:nv|NV).*)")
+# A pattern that every module of the driver fits; one that goes on (nvidia_uvm, nvme) asks for less.
+_WHOLE = LazyRegex(r"(?:^|[\s\"'|^(])(?:nv|nvi|nvid|nvidi|nvidia)(?=$|[\s\"'|)\\;#])", re.IGNORECASE)
+
+
 def lsmod_grep(text: str) -> Iterator[KernelModule]:
     r"""`lsmod | grep nvidia` in a pasted session: its rows, or nothing at all before the next prompt.
 
@@ -309,8 +314,26 @@ def lsmod_grep(text: str) -> Iterator[KernelModule]:
     ['nvidia_drm']
     """
     lines = text.split("\n")
-    if not re.search(r"lsmod\s*\|\s*(?:sudo )?e?grep\b.*(?:nv|NV)", lines[0]):
+    asked = _LSMOD_GREP.search(lines[0])
+    if not asked or not _WHOLE.search(asked["pattern"]):
         raise NotThisFormat
+    yield from _grepped(lines)
+
+
+def lsmod_grep_part(text: str) -> Iterator[KernelModule]:
+    r"""`lsmod | grep` for one of the modules: its rows say what is loaded; what isn't shown was not asked for.
+
+    >>> [fact.name for fact in lsmod_grep_part("$ lsmod | grep nvidia_uvm\nnvidia_uvm   1540096  0\n")]
+    ['nvidia_uvm']
+    """
+    lines = text.split("\n")
+    asked = _LSMOD_GREP.search(lines[0])
+    if not asked or _WHOLE.search(asked["pattern"]):
+        raise NotThisFormat
+    yield from _grepped(lines)
+
+
+def _grepped(lines: list[str]) -> Iterator[KernelModule]:
     if len(lines) < 2 or not any(lines[1:]):
         raise NotThisFormat  # the paste ends with the command: no answer is known
     for number, line in enumerate(lines[1:], start=1):
@@ -444,6 +467,7 @@ FORMATS = (
     Format("lsmod", ("Module                  Size  Used by",), lsmod, lines=2000, answers=("kernel_module",)),
     Format("/proc/modules", (" Live 0x",), proc_modules, lines=2000, answers=("kernel_module",)),
     Format("lsmod | grep", ("lsmod",), lsmod_grep, lines=40, answers=("kernel_module",)),
+    Format("lsmod | grep one", ("lsmod",), lsmod_grep_part, lines=40),
     Format(
         "module load error",
         (
