@@ -102,3 +102,9 @@ def test_rank_is_severity_then_confidence() -> None:
         ]
     )
     assert [f.id for f in found] == ["c.certain", "b.possible", "a.warning", "d.advice"]
+
+
+def test_history_is_no_cause_beside_one_that_is_at_work() -> None:
+    old = finding("a.old", subjects=gpu("A"), history=True, boots=(-1,))
+    assert roles(old, finding("b.now", subjects=gpu("B"))) == {"a.old@A": "advice", "b.now@B": "cause"}
+    assert roles(old) == {"a.old@A": "cause"}

@@ -25,8 +25,17 @@ def resolve(findings: Iterable[Finding], collected: float | None = None) -> list
         if causes and finding.role == "cause":
             finding = finding.model_copy(update={"role": "consequence", "caused_by": causes})  # noqa: PLW2901
         resolved.append(finding)
+    now = any(f.role == "cause" and f.severity != "info" for f in resolved)
+    resolved = [_past(finding) if now else finding for finding in resolved]
     resolved.sort(key=_rank)
     return resolved
+
+
+def _past(finding: Finding) -> Finding:
+    """What an earlier boot showed is worth knowing, and no cause beside one that is at work now."""
+    if finding.role == "cause" and finding.history and finding.severity == "info":
+        return finding.model_copy(update={"role": "advice"})
+    return finding
 
 
 def _absorb(findings: Iterable[Finding]) -> list[Finding]:
