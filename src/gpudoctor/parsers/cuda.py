@@ -417,7 +417,7 @@ _LIBRARY_WORDS = (
     "libcudart", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnvrtc", "libnvJitLink",
     "libnvToolsExt", "libcupti", "libcudnn", "libnvvm", "libnpp", "libnvjpeg", "libcufile", "libcuda.so", "libnvinfer",
     "libnvonnxparser", "cudart64_", "cublas64_", "cublasLt64_", "cufft64_", "curand64_", "cusolver64_", "cusparse64_",
-    "nvrtc64_", "cudnn64_", "cudnn_", "nvcuda.dll", "nvinfer",
+    "nvrtc64_", "cupti64_", "nvJitLink_", "nvToolsExt64", "cusparseLt", "nvjpeg64_", "cudnn64_", "cudnn_", "nvcuda.dll", "nvinfer",
 )  # fmt: skip
 _ERROR_WORDS = (
     "CUDA_ERROR_", "cudaError", "cuda error", "cuda failure", "CudaAPIError", "cuInit", "cudaGetDeviceCount", "CUDA driver error",
