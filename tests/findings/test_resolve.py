@@ -104,7 +104,9 @@ def test_rank_is_severity_then_confidence() -> None:
     assert [f.id for f in found] == ["c.certain", "b.possible", "a.warning", "d.advice"]
 
 
-def test_history_is_no_cause_beside_one_that_is_at_work() -> None:
-    old = finding("a.old", subjects=gpu("A"), history=True, boots=(-1,))
-    assert roles(old, finding("b.now", subjects=gpu("B"))) == {"a.old@A": "advice", "b.now@B": "cause"}
-    assert roles(old) == {"a.old@A": "cause"}
+def test_history_of_programs_is_no_cause_beside_one_that_is_at_work() -> None:
+    program = finding("cuda.old", subjects=gpu("A"), history=True, boots=(-1,))
+    device = finding("hardware.old", subjects=gpu("A"), history=True, boots=(-1,))
+    now = finding("hardware.now", subjects=gpu("B"))
+    assert roles(program, device, now) == {"cuda.old@A": "advice", "hardware.old@A": "cause", "hardware.now@B": "cause"}
+    assert roles(program) == {"cuda.old@A": "cause"}

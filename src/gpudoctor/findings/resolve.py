@@ -8,6 +8,7 @@ from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding
 
 _DAY = 86_400.0
 _YEAR_KNOWN = 10**9  # stamps without a year count from 1970 and compare only among themselves
+_DEVICES = ("hardware", "pcie", "nvlink")
 _SLACK = 300.0  # clocks of different logs differ; a cause may be written down a little after its effect
 
 
@@ -32,8 +33,12 @@ def resolve(findings: Iterable[Finding], collected: float | None = None) -> list
 
 
 def _past(finding: Finding) -> Finding:
-    """What an earlier boot showed is worth knowing, and no cause beside one that is at work now."""
-    if finding.role == "cause" and finding.history and finding.severity == "info":
+    """Trouble of programs ended with its boot: beside a cause that is at work now it is only worth knowing.
+
+    What a device showed stays a cause, for the device is still there.
+    """
+    of_device = finding.id.partition(".")[0] in _DEVICES
+    if finding.role == "cause" and finding.history and finding.severity == "info" and not of_device:
         return finding.model_copy(update={"role": "advice"})
     return finding
 
