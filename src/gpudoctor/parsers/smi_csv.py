@@ -22,8 +22,8 @@ from gpudoctor.parsers.smi_values import (
     switch_or_digit,
     word,
 )
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 Convert = Callable[[str], Scalar]
 
