@@ -10,9 +10,11 @@ from gpudoctor.combiners.gpu_errors import explain_errors, lost_together, place_
 from gpudoctor.combiners.gpu_load import judge_load
 from gpudoctor.combiners.identity import name_gpus
 from gpudoctor.combiners.memory import explain_memory
+from gpudoctor.combiners.numa import place_processes
 from gpudoctor.combiners.nvlink import nvlink_states
 from gpudoctor.combiners.pcie import far_adapters, pcie_links
 from gpudoctor.combiners.products import gpu_products
+from gpudoctor.combiners.ranks import ranks
 from gpudoctor.combiners.site import site_departures
 from gpudoctor.combiners.system import judge_system
 from gpudoctor.combiners.versions import (
@@ -35,10 +37,11 @@ COMBINERS: tuple[Combiner, ...] = (
     settle_modules,
     judge_system,
     explain_memory,
-    comms,
+    comms, ranks,
     explain_errors,
     place_bus_errors,
     judge_load,
+    place_processes,
     pcie_links,
     far_adapters,
     lost_together,

@@ -98,7 +98,7 @@ def _job(processes: list[NcclProcess], ranks: list[NcclRank]) -> NcclJob:
     return NcclJob(
         where=first.where,
         time=first.time,
-        node=first.host,
+        node=first.host if len(hosts) == 1 else None,
         versions=_names(versions) or None,
         version_hosts=_names(by_host) or None,
         mixed=mixed,

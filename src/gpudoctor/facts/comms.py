@@ -148,7 +148,8 @@ class CollectiveTimeout(Fact):
 
 
 class CollectiveSkew(Fact):
-    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch."""
+    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch,
+    init (never set up the communicator that the others have set up or wait in)."""
 
     kind: ClassVar[str] = "collective_skew"
 
