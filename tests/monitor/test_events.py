@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from report.reports import finding, report
 
-from gpudoctor.findings.model import ProbeResult
+from gpudoctor.findings.model import ProbeResult, Suppressed, Suppression
 from gpudoctor.monitor.events import Tracker
 
 
@@ -36,11 +36,34 @@ def test_a_passing_sign_is_not_announced():
     assert told(Tracker(3, 3), FAULT, FAULT, NONE, FAULT, FAULT, FAULT) == [[], [], [], [], [], ["appeared"]]
 
 
+def test_a_status_that_flaps_is_told_once():
+    tracker = Tracker(1, 3)
+    kinds = [event.event for made in [FAULT, NONE] * 10 for event in tracker.observe(made, 1.0)]
+    assert kinds == ["appeared", "status"]
+
+
+def test_what_gets_worse_is_told_at_once_what_gets_better_once_it_stays():
+    tracker = Tracker(1, 3)
+    milder = seen(finding(severity="warning"))
+    assert told(tracker, milder, FAULT, milder, FAULT, milder, milder, milder, milder) == [
+        ["appeared"], ["changed"], [], [], [], [], ["changed"], []
+    ]  # fmt: skip
+
+
+def test_a_suppression_does_not_make_it_resolved():
+    tracker = Tracker(1, 1)
+    told(tracker, FAULT)
+    quiet = seen()
+    quiet.suppressed = [Suppressed(finding=finding(), suppression=Suppression(id="a", reason="r", expires="never"))]
+    assert told(tracker, quiet, quiet, FAULT) == [["suppressed"], [], ["appeared"]]
+
+
 def test_severity_and_role_change_measured_values_do_not():
     tracker = Tracker(1, 3)
     hotter = seen(finding(because="It is 91 degrees.", count=7))
     milder = seen(finding(severity="warning"))
     assert told(tracker, FAULT, hotter) == [["appeared"], []]
+    assert told(tracker, milder, milder) == [[], []]
     event = tracker.observe(milder, 1.0)[0]
     assert (event.event, event.previous) == ("changed", {"severity": "critical"})
 

@@ -115,7 +115,7 @@ def test_events_metrics_and_reload(root, watch):
     )
     running.process.send_signal(signal.SIGHUP)
     until(lambda: "gpudoctor_findings_suppressed 1" in textfile.read_text())
-    until(lambda: "resolved" in running.kinds())
+    until(lambda: "suppressed" in running.kinds())
     assert running.end() == 0
     assert running.kinds().count("appeared") == 1
     sequence = [event["sequence"] for event in running.events()]

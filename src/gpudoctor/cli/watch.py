@@ -180,7 +180,6 @@ class _Watching:
         if server is not None:
             server.stop()
         self.watch.close()
-        self._leave_if_something_hangs()
         return 0
 
     def _tell(self, cycle: Cycle) -> None:
@@ -214,7 +213,7 @@ class _Watching:
 
         counters = self.watch.counters
         events = Metric("gpudoctor_events_total", "counter", "Events that were told, by kind.")
-        for kind in ("appeared", "changed", "resolved", "status"):
+        for kind in ("appeared", "changed", "suppressed", "resolved", "status"):
             events.add(counters.events.get(kind, 0), {"event": kind})
 
         def one(name: str, kind: str, text: str, value: float) -> Metric:
@@ -273,13 +272,6 @@ class _Watching:
             self.options = options.model_copy(update={"listen": self.options.listen})
             self.watch.reload(doctor, probes, self.options, expected)
         self.notifier.tell("READY=1")
-
-    def _leave_if_something_hangs(self) -> None:
-        """A thread that hangs in the kernel would keep the interpreter from ending."""
-        time.sleep(0)
-        if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
-            sys.stdout.flush()
-            os._exit(0)
 
 
 def _parts(args: argparse.Namespace, chosen: Settings) -> tuple[Any, list[Probe], list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
@@ -111,7 +112,8 @@ class Watch:
         stored = load_state(state)
         self._saved: object = None
         if stored.events:
-            self._tracker.restore(stored.events)
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # of an older gpudoctor: events come again
+                self._tracker.restore(stored.events)
         self._open_logs(stored)
 
     def reload(self, doctor: Doctor, probes: Sequence[Probe], options: WatchOptions, expected: Sequence[Fact]) -> None:
@@ -156,7 +158,7 @@ class Watch:
 
     def save(self) -> None:
         """Keep what must survive a restart, where it changed; a full disk is counted and tried again."""
-        said = (self._tracker.sequence, self._tracker.dump_key(), *self._versions(), *map(repr, self._positions()))
+        said = (self._tracker.dump_key(), *self._versions(), *map(repr, self._positions()))
         if said == self._saved:
             return
         try:
