@@ -422,7 +422,8 @@ _LIBRARY_WORDS = (
 _ERROR_WORDS = (
     "CUDA_ERROR_", "cudaError", "cuda error", "cuda failure", "CudaAPIError", "cuInit", "cudaGetDeviceCount", "CUDA driver error",
     "CUDA runtime error", "CUDA initialization failure", "cuda API error", "cudaSetDevice", "cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize",
-    "cudaStreamSynchronize", "cudaGetLastError", "cudaFree", "cudaMemGetInfo", "cuCtx", "cuDevice", "cuMem", "cuModuleLoad", "cuLaunchKernel", "cuStream",
+    "cudaStreamSynchronize", "cudaGetLastError", "cudaFree", "cudaMemGetInfo", "cuCtx", "cuDevice", "cuMemAlloc", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpy", "cuMemset",
+    "cuMemFree", "cuMemExport", "cuMemImport", "cuMemGet", "cuMemHost", "cuMemAddress", "cuMemRelease", "cuMemUnmap", "cuMemPrefetch", "cuModuleLoad", "cuLaunchKernel", "cuStream",
     "cuLinkAdd", "failed to get device context", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
 )  # fmt: skip
 
