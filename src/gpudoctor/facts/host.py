@@ -259,3 +259,16 @@ class Numa(Fact):
 
     cpu_nodes: str | None = None
     memory_nodes: str | None = None
+    pid: int | None = None
+    cpus: str | None = None  # as a list, 0-15,32
+    gpu_node: int | None = None  # of the GPU that it uses
+    far: bool | None = None  # bound to one node while its GPU sits on another
+
+
+class NumaNode(Fact):
+    """The CPUs of a NUMA node, as lscpu or the topology matrix lists them."""
+
+    kind: ClassVar[str] = "numa_node"
+
+    number: int
+    cpus: str

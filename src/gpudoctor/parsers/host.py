@@ -16,6 +16,7 @@ from gpudoctor.facts.host import (
     Limit,
     NetInterface,
     Numa,
+    NumaNode,
     Os,
     Pressure,
     Process,
@@ -699,6 +700,36 @@ def governor(text: str) -> Iterator[Cpu]:
         raise NotThisFormat
 
 
+_AFFINITY = LazyRegex(
+    r"pid (?P<pid>\d+)'s (?:current|new) affinity list: (?P<list>[\d,-]+)|^Cpus_allowed_list:\s*(?P<allowed>[\d,-]+)\s*$"
+)
+_NODE_CPUS = LazyRegex(r"^\s*NUMA node(?P<node>\d+) CPU\(s\):\s*(?P<cpus>[\d,-]+)\s*$")
+
+
+def affinity(text: str) -> Iterator[Numa]:
+    """The CPUs that a process may use, as taskset or /proc/PID/status tells them.
+
+    >>> next(affinity("pid 4112's current affinity list: 32-63,96-127")).cpus
+    '32-63,96-127'
+    """
+    found = _AFFINITY.search(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    yield Numa(pid=int(found["pid"]) if found["pid"] else None, cpus=found["list"] or found["allowed"])
+
+
+def node_cpus(text: str) -> Iterator[NumaNode]:
+    """A NUMA node's CPUs in lscpu.
+
+    >>> next(node_cpus("NUMA node1 CPU(s):                  16-31,48-63")).number
+    1
+    """
+    found = _NODE_CPUS.match(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    yield NumaNode(number=int(found["node"]), cpus=found["cpus"])
+
+
 def numactl_show(text: str) -> Iterator[Numa]:
     r"""`numactl --show` of a job.
 
@@ -768,6 +799,8 @@ FORMATS = (
     Format("systemctl status", (".service - ",), systemctl_status, lines=16, answers=("service",)),
     Format("/dev/nvidia*", ("/dev/nvidia", " nvidia0", " nvidiactl"), device_nodes, lines=40),
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
+    Format("CPU affinity", ("affinity list: ", "Cpus_allowed_list:"), affinity, lines=1),
+    Format("NUMA node", ("NUMA node",), node_cpus, lines=1),
     Format("CPU governor", ("scaling_governor", 'The governor "'), governor, lines=2),
     Format("stuck process", (" D ", " D+ ", " Ds ", " Dl ", " DN "), stuck_process, lines=1),
     Format(

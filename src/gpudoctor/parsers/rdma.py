@@ -350,7 +350,7 @@ def ethtool(text: str) -> Iterator[Fact]:
             link.state = "up" if detected[1] == "yes" else "down"
     if link.speed is not None and link.speed_max is not None:
         link.slow = link.speed < link.speed_max
-    if not head["heading"] and link.speed is None and link.state is None:
+    if not head["heading"] and link.speed is None and link.state is None and link.speed_max is None:
         raise NotThisFormat
     yield link
 

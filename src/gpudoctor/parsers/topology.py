@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import Gpu, NvlinkLink, PeerAccess, TopologyPath
+from gpudoctor.facts.host import NumaNode
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 _DEVICE = LazyRegex(r"GPU\d+|NIC\d+|(?:mlx|bnxt_re|irdma|efa|rdmap|qedr|hns|roce|ib|mana|cxgb)[\w-]*\d\w*")
 _PATH = LazyRegex(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC|C2C|PSB|BYP")
@@ -73,6 +74,8 @@ def matrix(text: str) -> Iterator[Fact]:
         numa = cells[len(columns) + 2] if len(cells) > len(columns) + 2 else ""
         if a.startswith("GPU") and numa.isdigit():
             yield Gpu(index=int(a[3:]), numa_node=int(numa), seen_by="topology", at=at)
+            if re.fullmatch(r"[\d,-]+", cells[len(columns) + 1]):
+                yield NumaNode(number=int(numa), cpus=cells[len(columns) + 1], at=at)
     if not rows:
         raise NotThisFormat
     yield Probed(what="topology_path" if seen else "peer_access", at=last)
