@@ -52,7 +52,9 @@ def cpu_and_memory(command: list[str], env: dict[str, str] | None = None) -> tup
 def startup() -> None:
     nothing = best([sys.executable, "-c", "pass"])
     version = best([*GPUDOCTOR, "--version"])
-    print(f"startup: --version {version * 1000:.0f} ms = {version / nothing:.1f} x python -c pass ({nothing * 1000:.0f} ms); at most 5")
+    print(
+        f"startup: --version {version * 1000:.0f} ms = {version / nothing:.1f} x python -c pass ({nothing * 1000:.0f} ms); at most 5"
+    )
 
 
 def live() -> None:
@@ -65,7 +67,9 @@ def live() -> None:
         runs = [cpu_and_memory([*GPUDOCTOR, "--json"], env) for _ in range(3)]
     cpu, wall, memory = min(runs)
     nothing, *_ = min(cpu_and_memory([sys.executable, "-c", "pass"]) for _ in range(5))
-    print(f"live: 8 GPUs: {cpu:.2f} s CPU (at most 1.5), {wall:.2f} s wall, {memory:.0f} MB; {cpu / nothing:.0f} x python -c pass")
+    print(
+        f"live: 8 GPUs: {cpu:.2f} s CPU (at most 1.5), {wall:.2f} s wall, {memory:.0f} MB; {cpu / nothing:.0f} x python -c pass"
+    )
 
 
 def make_log(path: Path, size: int) -> None:
@@ -73,7 +77,7 @@ def make_log(path: Path, size: int) -> None:
     draw = random.Random(7)
     noise = (
         "usb 1-{a}: new high-speed USB device number {b} using xhci_hcd",
-        "audit: type=1400 audit(1718000000.{b}:{a}): apparmor=\"STATUS\" operation=\"profile_load\" name=\"snap.{a}\"",
+        'audit: type=1400 audit(1718000000.{b}:{a}): apparmor="STATUS" operation="profile_load" name="snap.{a}"',
         "IPv6: ADDRCONF(NETDEV_CHANGE): veth{a}: link becomes ready",
         "docker0: port {a}(veth{b}) entered forwarding state",
         "EXT4-fs (nvme0n1p{a}): mounted filesystem with ordered data mode. Quota mode: none.",
@@ -87,8 +91,12 @@ def make_log(path: Path, size: int) -> None:
             for _ in range(5000):
                 seconds += draw.random() / 50
                 text = draw.choice(noise).format(a=draw.randrange(200), b=draw.randrange(9999))
-                lines.append(f"Jun 10 {int(seconds / 3600) % 24:02}:{int(seconds / 60) % 60:02}:{int(seconds) % 60:02} node kernel: [{seconds:12.6f}] {text}\n")
-            lines[2500] = f"Jun 10 00:00:00 node kernel: [{seconds:12.6f}] NVRM: Xid (PCI:0000:3b:00): 31, pid={draw.randrange(9999)}, name=python3, Ch 00000008\n"
+                lines.append(
+                    f"Jun 10 {int(seconds / 3600) % 24:02}:{int(seconds / 60) % 60:02}:{int(seconds) % 60:02} node kernel: [{seconds:12.6f}] {text}\n"
+                )
+            lines[2500] = (
+                f"Jun 10 00:00:00 node kernel: [{seconds:12.6f}] NVRM: Xid (PCI:0000:3b:00): 31, pid={draw.randrange(9999)}, name=python3, Ch 00000008\n"
+            )
             written += file.write("".join(lines))
 
 
@@ -122,7 +130,12 @@ def make_bug_report(path: Path, size: int) -> None:
         b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\nGCC version:  gcc version 12.2.0\n",
     ]
     sections += [b"*** /proc/irq/%d/smp_affinity_list\n%d\n" % (number, number % 64) for number in range(440)]
-    logs = [b"/usr/bin/dmesg:\n\n", *(b"journalctl -b -%d:\n\n" % boot for boot in range(6)), b"*** /var/log/kern.log\n", b"*** /var/log/syslog\n"]
+    logs = [
+        b"/usr/bin/dmesg:\n\n",
+        *(b"journalctl -b -%d:\n\n" % boot for boot in range(6)),
+        b"*** /var/log/kern.log\n",
+        b"*** /var/log/syslog\n",
+    ]
     logs += [b"*** /var/log/messages\n", b"*** /var/log/kern.log.1\n", b"*** /var/log/dmesg\n"]
     noisy = random.Random(8)
     with path.open("wb") as out:
@@ -163,14 +176,26 @@ def bundle() -> None:
     runs = [cpu_and_memory([*GPUDOCTOR, "diagnose", "--json", str(path)]) for _ in range(3)]
     wall, cpu, memory = min((wall, cpu, memory) for cpu, wall, memory in runs)
     others = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in times.items())
-    print(f"bundle: {size:.0f} MB report in {wall:.2f} s wall, {cpu:.2f} s CPU = {wall / times[fastest]:.2f} x unpacking it (at most 1.5; {others})")
+    used = {
+        module: min(cpu_and_memory([sys.executable, "-c", UNPACK, module, str(path)])[0] for _ in range(3))
+        for module in times
+    }
+    print(
+        f"bundle: CPU {cpu:.2f} s; unpacking alone: {', '.join(f'{name} {seconds:.2f} s' for name, seconds in used.items())}"
+    )
+    print(
+        f"bundle: {size:.0f} MB report in {wall:.2f} s wall, {cpu:.2f} s CPU = {wall / times[fastest]:.2f} x unpacking it (at most 1.5; {others})"
+    )
     print(f"bundle: peak {memory:.0f} MB (at most 250)")
 
 
 def make_nccl_log(path: Path, size: int, ranks: int = 1024, late: int = 613) -> None:
     """The joined NCCL log of a job's ranks: half of it communicators that are set up, half calls; in the end one rank is late."""
     draw = random.Random(7)
-    heads = [f"node-{rank // 8:03}:{20_000 + draw.randrange(9_000)}:{40_000 + rank} [{rank % 8}] NCCL INFO " for rank in range(ranks)]
+    heads = [
+        f"node-{rank // 8:03}:{20_000 + draw.randrange(9_000)}:{40_000 + rank} [{rank % 8}] NCCL INFO "
+        for rank in range(ranks)
+    ]
     with path.open("w") as file:
         written = 0
         while written < size // 2:
@@ -184,15 +209,19 @@ def make_nccl_log(path: Path, size: int, ranks: int = 1024, late: int = 613) -> 
             for head in heads:
                 what = draw.choice(("AllReduce", "AllGather", "ReduceScatter"))
                 buffer = f"0x7f{draw.randrange(1 << 36):010x}"
-                written += file.write(f"{head}{what}: opCount {call:x} sendbuff {buffer} recvbuff {buffer} count {draw.choice((64, 8388608, 33554432))} datatype 9 op 0 root 0 comm 0x55d0a1f0 [nranks={ranks}] stream 0x55cf8b0\n")
+                written += file.write(
+                    f"{head}{what}: opCount {call:x} sendbuff {buffer} recvbuff {buffer} count {draw.choice((64, 8388608, 33554432))} datatype 9 op 0 root 0 comm 0x55d0a1f0 [nranks={ranks}] stream 0x55cf8b0\n"
+                )
         for rank in range(ranks):
             number = call - (rank == late)
-            file.write(f"[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType=ALLREDUCE, NumelIn=33554432, NumelOut=33554432, Timeout(ms)=600000) ran for {600_000 + draw.randrange(90)} milliseconds before timing out.\n")
+            file.write(
+                f"[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={number}, OpType=ALLREDUCE, NumelIn=33554432, NumelOut=33554432, Timeout(ms)=600000) ran for {600_000 + draw.randrange(90)} milliseconds before timing out.\n"
+            )
 
 
 def _set_up(rank: int, ranks: int, unique: int) -> Iterator[str]:
     node, gpu = divmod(rank, 8)
-    comm = f"comm 0x55{unique + rank & 0xFFFFFFFF:08x} rank {rank} nranks {ranks} cudaDev {gpu} nvmlDev {gpu} busId {0x1b000 + gpu * 0x17000:x} commId 0x{unique:x}"
+    comm = f"comm 0x55{unique + rank & 0xFFFFFFFF:08x} rank {rank} nranks {ranks} cudaDev {gpu} nvmlDev {gpu} busId {0x1B000 + gpu * 0x17000:x} commId 0x{unique:x}"
     yield "cudaDriverVersion 12020"
     yield "NCCL version 2.19.3+cuda12.2"
     yield f"Bootstrap : Using eth0:192.0.2.{node + 1}<0>"
@@ -224,7 +253,9 @@ def nccl() -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         make_nccl_log(path, 200_000_000)
     cpu, wall, memory = min(cpu_and_memory([*GPUDOCTOR, "diagnose", "--json", str(path)]) for _ in range(3))
-    print(f"nccl: 200 MB of 1,024 ranks in {wall:.1f} s wall, {cpu:.1f} s CPU (at most 6 for 2 GB in 60 s), peak {memory:.0f} MB (at most 500)")
+    print(
+        f"nccl: 200 MB of 1,024 ranks in {wall:.1f} s wall, {cpu:.1f} s CPU (at most 6, so that 2 GB take less than 60), peak {memory:.0f} MB (at most 500)"
+    )
 
 
 def main() -> None:
