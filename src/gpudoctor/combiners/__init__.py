@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from gpudoctor.combiners.comms import comms
 from gpudoctor.combiners.driver import settle_modules
+from gpudoctor.combiners.flight import flight
 from gpudoctor.combiners.gpu_errors import explain_errors, lost_together, place_bus_errors
 from gpudoctor.combiners.gpu_load import judge_load
 from gpudoctor.combiners.identity import name_gpus
@@ -37,7 +38,7 @@ COMBINERS: tuple[Combiner, ...] = (
     settle_modules,
     judge_system,
     explain_memory,
-    comms, ranks,
+    comms, flight, ranks,
     explain_errors,
     place_bus_errors,
     judge_load,

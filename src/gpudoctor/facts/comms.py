@@ -147,6 +147,20 @@ class CollectiveTimeout(Fact):
     last_completed: int | None = None
 
 
+class FlightRecord(Fact):
+    """One process group in a rank's flight recorder dump; sequence, operation and elements are of the first operation that never ended."""
+
+    kind: ClassVar[str] = "flight_record"
+
+    group: str
+    rank: int | None = None  # from the name of the file
+    last_enqueued: int | None = None
+    last_completed: int | None = None
+    sequence: int | None = None
+    operation: str | None = None
+    elements: int | None = None
+
+
 class CollectiveSkew(Fact):
     """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch,
     init (never set up the communicator that the others have set up or wait in)."""

@@ -7,6 +7,7 @@ from gpudoctor.parsers import (
     cuda,
     dcgm,
     driver,
+    flight,
     gpustat,
     host,
     hostoom,
@@ -62,5 +63,6 @@ FORMATS: tuple[Format, ...] = (
     *hostoom.FORMATS,
     *nccl.FORMATS,
     *nccl_tests.FORMATS,
+    *flight.FORMATS,
     *rdma.FORMATS,
 )

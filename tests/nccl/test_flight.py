@@ -1,0 +1,68 @@
+"""Flight recorder dumps of several ranks: who is behind, who does something else, and healthy ones stay silent."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpudoctor.diagnosis import Doctor
+from gpudoctor.sources.open import open_sources
+
+DOCTOR = Doctor(engine="builtin")
+
+
+def entry(number: int, state: str, operation: str = "all_reduce", elements: int = 4096) -> dict[str, object]:
+    return {
+        "record_id": number, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": number, "p2p_seq_id": 0,
+        "op_id": number, "profiling_name": f"nccl:{operation}", "input_sizes": [[elements]], "output_sizes": [[elements]],
+        "input_dtypes": ["Float"], "state": state, "retired": state == "completed", "is_p2p": False, "timeout_ms": 600000,
+        "frames": [{"name": "all_reduce", "filename": "/job/train.py", "line": 121}],
+    }  # fmt: skip
+
+
+def dump(entries: list[dict[str, object]]) -> str:
+    done = max(int(str(e["collective_seq_id"])) for e in entries if e["state"] == "completed")
+    queued = max(int(str(e["collective_seq_id"])) for e in entries)
+    status = {
+        "0": {"last_enqueued_collective": queued, "last_started_collective": queued, "last_completed_collective": done}
+    }
+    config = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}}
+    return json.dumps(
+        {"entries": entries, "nccl_version": "2.26.2", "pg_config": config, "pg_status": status, "version": "2.7"}
+    )
+
+
+DONE = [entry(number, "completed") for number in range(1, 9)]
+WAITING = [*DONE, entry(9, "started")]
+
+
+def causes(folder: Path, dumps: dict[int, str]) -> list[tuple[str, str]]:
+    for rank, text in dumps.items():
+        (folder / f"nccl_trace_rank_{rank}").write_text(text)
+    report = DOCTOR.diagnose(open_sources([str(folder)]))
+    return [(finding.id, finding.because) for finding in report.findings if finding.role == "cause"]
+
+
+def test_the_rank_that_never_queued_the_operation(tmp_path: Path) -> None:
+    ((found, because),) = causes(tmp_path, {0: dump(WAITING), 1: dump(WAITING), 2: dump(DONE), 3: dump(WAITING)})
+    assert found == "nccl.straggler"
+    assert "Rank 2 is behind" in because and "the others wait in 9" in because
+
+
+def test_the_rank_that_does_something_else(tmp_path: Path) -> None:
+    other = [*DONE, entry(9, "started", "all_gather", 64)]
+    ((found, because),) = causes(tmp_path, {0: dump(WAITING), 1: dump(other), 2: dump(WAITING), 3: dump(WAITING)})
+    assert found == "nccl.collective-mismatch"
+    assert "rank 1: all_gather of 64 elements" in because
+
+
+@pytest.mark.parametrize("entries", [DONE, WAITING])
+def test_ranks_that_are_alike_are_no_fault(tmp_path: Path, entries: list[dict[str, object]]) -> None:
+    assert causes(tmp_path, dict.fromkeys(range(4), dump(entries))) == []
+
+
+def test_a_cut_dump_is_a_problem_and_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_text(dump(WAITING)[:400])
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    assert report.findings == []
+    assert any("breaks off" in problem for problem in report.source.problems)
