@@ -39,7 +39,7 @@ def test_only_new_whole_lines_are_read(log):
     append(log, "thr", end="")
     assert lines(follower) == []
     append(log, "ee")
-    piece = follower.read()[0]
+    piece = next(follower.read())
     assert (piece.text, piece.first_line) == (b"three\n", 3)
 
 
@@ -174,7 +174,7 @@ def test_kernel_records(tmp_path):
     again = FollowedKernel(tmp_path, follower.position, lambda: 0.0)
     again._descriptor = left
     os.write(right, b"6,150,813000000,-;after a gap\n")
-    assert again.read() == []
+    assert list(again.read()) == []
     os.close(right)
     os.close(left)
 
@@ -219,3 +219,23 @@ def test_what_is_remembered_survives_a_restart_and_counts_on():
     after.earlier_boot()
     after.add([fact(79)], 6.0)
     assert sorted((found.boot, found.count) for found in after.facts.values()) == [(-1, 3), (0, 1)]
+
+
+def test_a_large_log_is_read_in_pieces_that_lose_nothing(log):
+    line = "x" * 99
+    with log.open("w") as stream:
+        stream.writelines(f"{line}\n" for _ in range(90_000))
+    follower = follow(log)
+    pieces = list(follower.read())
+    assert len(pieces) > 2
+    assert [piece.first_line for piece in pieces[:2]] == [1, 1 + pieces[0].text.count(b"\n")]
+    assert sum(piece.text.count(b"\n") for piece in pieces) == 90_000
+    assert {text for piece in pieces for text in piece.text.decode().split()} == {line}
+
+
+def test_a_line_without_an_end_is_not_piled_up(log):
+    log.write_bytes(b"y" * 9_000_000)
+    follower = follow(log)
+    assert sum(len(piece.text) for piece in follower.read()) == 8 * 2**20
+    log.open("ab").write(b"\none\n")
+    assert lines(follower)[-1] == "one"

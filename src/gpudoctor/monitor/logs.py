@@ -7,15 +7,16 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import BaseModel
 
-MAX_STEP = 16 * 2**20  # bytes of one log in one cycle; the rest is read in the next
-FIRST_STEP = 64 * 2**20  # how far back the first reading goes
+PIECE = 4 * 2**20  # bytes in memory at a time
+MAX_PIECES = 16  # of one log in one cycle; the rest is read in the next
+FIRST_READING = 64 * 2**20  # how far back the first reading goes
 MAX_LINE = 1 << 20  # a line longer than this is no line
 _HEAD = 512  # bytes by which a file is known again
 
@@ -45,8 +46,8 @@ class Follower(Protocol):
     position: Position
     lost: int  # times that something was overwritten before it could be read
 
-    def read(self) -> list[Piece]:
-        """Return what came since the last reading; raises OSError."""
+    def read(self) -> Iterator[Piece]:
+        """Yield what came since the last reading; raises OSError."""
         ...
 
 
@@ -59,33 +60,33 @@ class FollowedFile:
         self.position = position or Position()
         self.lost = 0
 
-    def read(self) -> list[Piece]:
-        """Return the rest of the file that was rotated away, if one was, and what is new in the current one."""
-        pieces: list[Piece] = []
+    def read(self) -> Iterator[Piece]:
+        """Yield the rest of the file that was rotated away, if one was, and what is new in the current one."""
         try:
             stream = self.path.open("rb", buffering=0)
         except FileNotFoundError:
-            return self._rest() if self.position.inode else []  # between the two steps of a rotation
+            if self.position.inode:  # between the two steps of a rotation
+                yield from self._rest()
+            return
         with stream:
             status = os.fstat(stream.fileno())
             if not self.position.inode:
                 self._begin(stream.fileno(), status)
             elif not _same(stream.fileno(), status, self.position):
-                pieces += self._rest()
+                yield from self._rest()
                 self.position = Position(inode=status.st_ino)
-            piece = _read_on(stream.fileno(), self.position)
             self.position.inode = status.st_ino
-        return [*pieces, piece] if piece else pieces
+            yield from _pieces(stream.fileno(), self.position)
 
     def _begin(self, descriptor: int, status: os.stat_result) -> None:
         """The first reading starts so far back that what happened before the watch is seen, too."""
-        start = max(0, status.st_size - FIRST_STEP)
+        start = max(0, status.st_size - FIRST_READING)
         if start:
             skipped = os.pread(descriptor, MAX_LINE, start).find(b"\n") + 1
             self.position = Position(inode=status.st_ino, offset=start + skipped)
             _know(descriptor, self.position)
 
-    def _rest(self) -> list[Piece]:
+    def _rest(self) -> Iterator[Piece]:
         """Find the file that was read so far under its new name and read it to its end."""
         old, self.position = self.position, Position()
         for path in _siblings(self.path):
@@ -94,14 +95,12 @@ class FollowedFile:
                     status = os.fstat(stream.fileno())
                     if not _continues(stream.fileno(), status, old):
                         continue
-                    pieces = []
-                    while piece := _read_on(stream.fileno(), old, last=True):
-                        pieces.append(piece)
-                    return pieces
+                    yield from _pieces(stream.fileno(), old, last=True)
+                    self.lost += old.offset < status.st_size  # more than is read at once: the new file comes first
+                    return
             except OSError:
                 continue
         self.lost += bool(old.known)
-        return []
 
 
 def _continues(descriptor: int, status: os.stat_result, old: Position) -> bool:
@@ -130,13 +129,19 @@ def _siblings(path: Path) -> list[Path]:
     return [Path(name) for _, name in sorted(found, reverse=True)[:8]]
 
 
+def _pieces(descriptor: int, position: Position, *, last: bool = False) -> Iterator[Piece]:
+    for _ in range(MAX_PIECES):
+        piece = _read_on(descriptor, position, last=last)
+        if piece is None:
+            return
+        yield piece
+
+
 def _read_on(descriptor: int, position: Position, *, last: bool = False) -> Piece | None:
     """Read whole lines from the position on, and move it. last: nobody writes here any more, so half a line is a line."""
-    first_step = position.known == 0 or position.line == 1
-    size = FIRST_STEP if first_step else MAX_STEP
-    text = os.pread(descriptor, size, position.offset)
-    end = len(text) if last else text.rfind(b"\n") + 1
-    if end == 0 and len(text) >= MAX_LINE:
+    text = os.pread(descriptor, PIECE, position.offset)
+    end = text.rfind(b"\n") + 1
+    if (end == 0 and len(text) >= MAX_LINE) or (last and len(text) < PIECE):
         end = len(text)
     if end == 0:
         return None
@@ -174,8 +179,8 @@ class FollowedKernel:
         self._host = os.uname().nodename
         self._descriptor: int | None = None
 
-    def read(self) -> list[Piece]:
-        """Return the records that came since, as the journal would print them."""
+    def read(self) -> Iterator[Piece]:
+        """Yield the records that came since, as the journal would print them."""
         descriptor = self.descriptor()
         booted = self._boot()
         lines: list[bytes] = []
@@ -192,7 +197,8 @@ class FollowedKernel:
                 break
             lines += self._line(record, booted)
         self.position.line += len(lines)
-        return [Piece(text=b"".join(lines), first_line=first)] if lines else []
+        if lines:
+            yield Piece(text=b"".join(lines), first_line=first)
 
     def descriptor(self) -> int:
         """Open the device where that was not done yet; raises OSError."""

@@ -7,9 +7,9 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 from threading import Event as Flag
 
@@ -22,7 +22,7 @@ from gpudoctor.facts.base import Fact
 from gpudoctor.findings.model import ProbeResult, Report
 from gpudoctor.monitor.events import Event, Tracker
 from gpudoctor.monitor.host import WatchedHost
-from gpudoctor.monitor.logs import FollowedFile, FollowedKernel, Follower, Position
+from gpudoctor.monitor.logs import PIECE, FollowedFile, FollowedKernel, Follower, Piece, Position
 from gpudoctor.monitor.remembered import Remembered
 from gpudoctor.monitor.site import WatchOptions
 from gpudoctor.monitor.state import State, load_state
@@ -240,24 +240,35 @@ class Watch:
             began = time.monotonic()
             name = "kernel_log" if isinstance(follower, FollowedKernel) else f"log {follower.name}"
             try:
-                pieces = follower.read()
-                if pieces and len(pieces[-1].text) < 1 << 20:
-                    self.stop.wait(_SETTLE)
-                    pieces += follower.read()
+                for first, text in self._settled(follower):
+                    self.counters.log_bytes += len(text)
+                    remembered.add(self._scanner.scan_lines(follower.name, text, first).facts, now)
             except PermissionError:
                 results.append(ProbeResult(name=name, status="denied", reason="permission denied"))
                 continue
             except OSError as error:
                 results.append(ProbeResult(name=name, status="failed", reason=error.strerror or str(error)))
                 continue
-            for first, text in _joined(pieces):
-                self.counters.log_bytes += len(text)
-                remembered.add(self._scanner.scan_lines(follower.name, text, first).facts, now)
             remembered.forget(now, self.options.forget)
             lost = f"{follower.lost} times lines were overwritten before they were read" if follower.lost else ""
             seconds = round(time.monotonic() - began, 3)
             results.append(ProbeResult(name=name, status="ok", seconds=seconds, reason=lost))
         return results
+
+    def _settled(self, follower: Follower) -> Iterator[tuple[int, bytes]]:
+        """Yield (number of the first line, lines). A message of several lines that is just being written is waited for."""
+        small: list[Piece] = []
+        for piece in follower.read():
+            if len(piece.text) < PIECE // 2:
+                small.append(piece)
+                continue
+            yield from _joined(small)
+            small = []
+            yield piece.first_line, piece.text
+        if small:
+            self.stop.wait(_SETTLE)
+            small += follower.read()
+        yield from _joined(small)
 
     def _judge(self, fast: Collected, log_results: list[ProbeResult]) -> tuple[Report, bool]:
         """Judge anew only where something changed; what stays is the last report with this cycle's probes."""
@@ -270,7 +281,9 @@ class Watch:
             date.today(),
         )
         if self._last is not None and fingerprint == self._fingerprint and 0 <= now - self._judged_at < JUDGE_ANEW:
-            return self._last.model_copy(update={"probes": probes}), False
+            when = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds")
+            source = self._last.source.model_copy(update={"collected_at": when})
+            return self._last.model_copy(update={"probes": probes, "source": source}), False
         total = Collected(facts=[*self._expected])
         for part in (fast, self._slow):
             total.join(part)
@@ -296,11 +309,11 @@ class Watch:
         return State(self._reads_as, self._boot, logs, self._tracker.dump())
 
 
-def _joined(pieces: Iterable[object]) -> list[tuple[int, bytes]]:
+def _joined(pieces: Iterable[Piece]) -> list[tuple[int, bytes]]:
     """Join pieces whose lines follow each other, so that what belongs together is scanned together."""
     joined: list[tuple[int, bytes]] = []
     for piece in pieces:
-        first, text = piece.first_line, piece.text  # type: ignore[attr-defined]
+        first, text = piece.first_line, piece.text
         if joined and joined[-1][0] + joined[-1][1].count(b"\n") == first:
             joined[-1] = (joined[-1][0], joined[-1][1] + text)
         else:
