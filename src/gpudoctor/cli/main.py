@@ -23,7 +23,7 @@ COMMANDS = {
     "nccl": "judge (and run) nccl-tests: do the GPUs talk to each other as fast as they can?",
     "preflight": "before a training run: will this machine train on its GPU, and well?",
     "compat": "will this driver / CUDA / framework / GPU combination work?",
-    "rules": "lint, test or list rules",
+    "rules": "lint, test or list rules; write the page of findings",
     "schema": "print the JSON Schema of the report",
 }
 _LIVE = "live"
