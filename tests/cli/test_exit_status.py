@@ -5,10 +5,10 @@ from __future__ import annotations
 from argparse import Namespace
 
 import pytest
+from report.reports import finding, report
 
 from gpudoctor.cli.output import exit_status
 from gpudoctor.findings.model import Undecided
-from report.reports import finding, report
 
 MADE = {
     "ok": report(status="ok"),
