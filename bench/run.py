@@ -261,11 +261,11 @@ def nccl() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hotsos")
-    parser.add_argument("what", nargs="*", default=["startup", "live", "log", "bundle"])
+    parser.add_argument("what", nargs="*", default=["startup", "live", "log", "nccl", "bundle"])
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in args.what:
-        {"startup": startup, "live": live, "log": lambda: log(args.hotsos), "bundle": bundle}[name]()
+        {"startup": startup, "live": live, "log": lambda: log(args.hotsos), "bundle": bundle, "nccl": nccl}[name]()
 
 
 if __name__ == "__main__":
