@@ -107,3 +107,19 @@ def test_timeouts_of_different_groups_are_not_compared() -> None:
         for rank in range(4)
     ]
     assert not [fact for fact in comms(FactStore(facts)) if isinstance(fact, CollectiveSkew)]
+
+
+@pytest.mark.parametrize(("numbers", "found"), [((0, 1, 2, 3), ["2"]), ((0, 0, 2, 3), [])])
+def test_a_file_for_each_rank_is_one_job_unless_two_are_alike(numbers: tuple[int, ...], found: list[str]) -> None:
+    facts = [
+        CollectiveTimeout(
+            rank=rank,
+            sequence=9 - (rank == 2),
+            operation="ALLREDUCE",
+            elements=64,
+            where=Where(source=f"rank-{place}.log"),
+        )
+        for place, rank in enumerate(numbers)
+    ]
+    skews = [fact for fact in comms(FactStore(facts)) if isinstance(fact, CollectiveSkew)]
+    assert [skew.ranks for skew in skews] == found

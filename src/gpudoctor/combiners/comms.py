@@ -159,10 +159,8 @@ def _again(other: NcclRank, fact: NcclRank) -> bool:
 
 
 def _skew(store: FactStore) -> Iterator[CollectiveSkew]:
-    groups: dict[tuple[str, str | None], dict[int, CollectiveTimeout]] = defaultdict(dict)
-    for fact in store.of("collective_timeout"):
-        if isinstance(fact, CollectiveTimeout) and fact.rank is not None and fact.sequence is not None:
-            groups[(_source(fact) if fact.group is None else "", fact.group)].setdefault(fact.rank, fact)
+    timeouts = [fact for fact in store.of("collective_timeout") if isinstance(fact, CollectiveTimeout)]
+    groups = _by_group([fact for fact in timeouts if fact.sequence is not None])
     told = set()
     for (source, group), ranks in groups.items():
         if len(ranks) < 2:
@@ -173,12 +171,25 @@ def _skew(store: FactStore) -> Iterator[CollectiveSkew]:
     yield from _not_issued(store, told)
 
 
+def _by_group(facts: list[CollectiveTimeout]) -> dict[tuple[str, str | None], dict[int, CollectiveTimeout]]:
+    """By process group; where it isn't told, by text, or all texts together where each is the log of another rank."""
+    groups: dict[tuple[str, str | None], dict[int, CollectiveTimeout]] = defaultdict(dict)
+    for fact in facts:
+        if fact.rank is not None:
+            groups[(_source(fact) if fact.group is None else "", fact.group)].setdefault(fact.rank, fact)
+    alone = [key for key, ranks in groups.items() if key[1] is None and len(ranks) == 1]
+    together = {rank: fact for key in alone for rank, fact in groups[key].items()}
+    if len(alone) > 1 and len(together) == len(alone):
+        for key in alone:
+            del groups[key]
+        groups[("", None)] = together
+    return groups
+
+
 def _not_issued(store: FactStore, told: set[tuple[str, str | None]]) -> Iterator[CollectiveSkew]:
     """Ranks that had not even queued the operation in which the others wait."""
-    groups: dict[tuple[str, str | None], dict[int, CollectiveTimeout]] = defaultdict(dict)
-    for fact in store.of("collective_timeout"):
-        if isinstance(fact, CollectiveTimeout) and fact.rank is not None and (fact.last_completed or -1) > 0:
-            groups[(_source(fact) if fact.group is None else "", fact.group)].setdefault(fact.rank, fact)
+    timeouts = [fact for fact in store.of("collective_timeout") if isinstance(fact, CollectiveTimeout)]
+    groups = _by_group([fact for fact in timeouts if (fact.last_completed or -1) > 0])
     for key, ranks in groups.items():
         facts = list(ranks.values())
         waiting = [fact for fact in facts if (fact.last_enqueued or 0) > (fact.last_completed or 0)]
