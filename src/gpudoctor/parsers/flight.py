@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import FlightRecord
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.patterns.text import clean
+
+_DIMENSIONS, _TENSORS = 8, 4096  # of one operation that are counted
 
 
 def dump(text: str) -> Iterator[Fact]:
@@ -37,7 +41,7 @@ def dump(text: str) -> Iterator[Fact]:
     groups = {name: _record(name, status) for name, status in _named(data.get("pg_status"))}
     for entry in _entries(data["entries"]):
         name = entry.get("process_group")
-        group = str(name[0]) if isinstance(name, list) and name else str(entry.get("pg_id", "0"))
+        group = clean(str(name[0] if isinstance(name, list) and name else entry.get("pg_id", "0")))[:60]
         record = groups.setdefault(group, FlightRecord(group=group))
         _take(record, entry)
     if not groups:
@@ -47,7 +51,7 @@ def dump(text: str) -> Iterator[Fact]:
 
 def _named(value: Any) -> list[tuple[str, dict[str, Any]]]:
     return (
-        [(str(name), status) for name, status in value.items() if isinstance(status, dict)]
+        [(clean(str(name))[:60], status) for name, status in value.items() if isinstance(status, dict)]
         if isinstance(value, dict)
         else []
     )
@@ -74,7 +78,7 @@ def _take(record: FlightRecord, entry: dict[str, Any]) -> None:
         record.last_completed = max(number, record.last_completed or 0)
     elif record.sequence is None or number < record.sequence:
         record.sequence = number
-        record.operation = str(entry.get("profiling_name", "")).rpartition(":")[2] or None
+        record.operation = clean(str(entry.get("profiling_name", ""))).rpartition(":")[2][:60] or None
         record.elements = _elements(entry.get("input_sizes"))
     record.last_enqueued = max(number, record.last_enqueued or 0)
 
@@ -83,14 +87,11 @@ def _elements(sizes: Any) -> int | None:
     if not isinstance(sizes, list) or not sizes:
         return None
     total = 0
-    for shape in sizes:
-        if not isinstance(shape, list) or not all(isinstance(size, int) for size in shape):
+    for shape in sizes[:_TENSORS]:
+        if not isinstance(shape, list) or not all(isinstance(size, int) and size < 1 << 48 for size in shape):
             return None
-        product = 1
-        for size in shape:
-            product *= size
-        total += product
-    return total
+        total += math.prod(shape[:_DIMENSIONS])
+    return total if 0 <= total < 1 << 62 else None
 
 
 def _integer(value: Any) -> int | None:

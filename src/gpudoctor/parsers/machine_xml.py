@@ -11,6 +11,7 @@ from gpudoctor.facts.gpu import Gpu, NvlinkLink
 from gpudoctor.facts.host import PciDevice, RdmaPort
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.text import clean
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -96,7 +97,7 @@ def _nccl_below(element: Element, parent: str | None, numa: int | None) -> Itera
             yield from _nccl_links(child, parent)
         elif child.tag == "nic":
             for net in child.iter("net"):
-                if name := net.get("name"):
+                if name := clean(net.get("name") or "")[:60]:
                     rate = _number(net.get("speed"))
                     yield RdmaPort(
                         device=name,
@@ -190,7 +191,7 @@ def _lstopo_below(element: Element, parent: str | None, numa: int | None) -> Ite
                 gpu=pci if type_ == "gpu" else None,
             )
         elif child.get("type") == "OSDev" and child.get("osdev_type") in ("3", "OpenFabrics") and parent:
-            yield RdmaPort(device=child.get("name") or "?", numa_node=here, pci=parent)
+            yield RdmaPort(device=clean(child.get("name") or "?")[:60], numa_node=here, pci=parent)
         below = _number(child.get("os_index")) if child.get("type") == "NUMANode" else here
         yield from _lstopo_below(child, pci or parent, below)
 
