@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from gpudoctor.parsers.base import NotThisFormat
+from gpudoctor.parsers.container import compose_file
 from gpudoctor.parsers.k8s import component_of, described, manifest, pod_row, scheduling
 
 
@@ -76,3 +79,21 @@ def test_limits_of_all_containers_of_a_deployment() -> None:
         "      - name: a\n        resources:\n          limits:\n            nvidia.com/gpu: 2\n      - name: b\n"
     )
     assert next(manifest(text)).value("gpus") == 2
+
+
+@pytest.mark.parametrize(
+    "aliases",
+    [
+        "a: &a [x, x]\n"
+        + "".join(f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefghijkl"))
+        + "spec: *l\n",
+        "a: &a {x: 1}\n"
+        + "".join(f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 9)}]}}\n" for old, new in pairwise("abcdefghijkl")),
+        "metadata: &m {name: x, labels: *m}\n",
+    ],
+)
+def test_aliases_that_grow_beyond_all_measure(aliases: str) -> None:
+    with pytest.raises(NotThisFormat):
+        list(manifest(f"apiVersion: v1\nkind: Pod\n{aliases}"))
+    with pytest.raises(NotThisFormat):
+        list(compose_file(f"services:\n  s: {{image: x}}\n{aliases}"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from gpudoctor.facts.base import Fact
 
@@ -22,6 +23,40 @@ class Malformed(ValueError):
 
 
 Parser = Callable[[str], Iterator[Fact]]
+
+MAX_YAML_NODES = 200_000
+
+
+def yaml_data(text: str) -> Any:
+    r"""What a YAML text holds; NotThisFormat where it is none, contains itself, or aliases make it grow beyond all measure.
+
+    >>> yaml_data("a: &a [1, 2]\nb: *a")
+    {'a': [1, 2], 'b': [1, 2]}
+    """
+    import yaml
+
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _written_out(node, {}) > MAX_YAML_NODES:
+            raise NotThisFormat
+        return loader.construct_document(node)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise NotThisFormat from None
+
+
+def _written_out(node: Any, known: dict[int, int]) -> int:
+    """How many nodes there are with every alias written out."""
+    if (size := known.get(id(node))) is not None:
+        return size
+    known[id(node)] = MAX_YAML_NODES + 1  # where it is met again inside itself, there is no end
+    size = 1
+    for member in node.value if isinstance(node.value, list) else ():
+        size += sum(_written_out(part, known) for part in (member if isinstance(member, tuple) else (member,)))
+    known[id(node)] = size
+    return size
 
 
 @dataclass(frozen=True)

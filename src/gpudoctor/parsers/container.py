@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.container import (
     CdiSpec,
@@ -23,7 +21,7 @@ from gpudoctor.facts.container import (
     ImagePackage,
 )
 from gpudoctor.facts.host import Config
-from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, yaml_data
 from gpudoctor.patterns.lazy import LazyRegex
 
 # --- nvidia-container-cli and hooks -------------------------------------------------------------------------------
@@ -518,10 +516,7 @@ def compose_file(text: str) -> Iterator[ContainerRun]:
         ),
         len(lines),
     )
-    try:
-        data = yaml.load("\n".join(lines[:end]), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise NotThisFormat from None
+    data = yaml_data("\n".join(lines[:end]))
     services = data.get("services") if isinstance(data, dict) else None
     if not isinstance(services, dict):
         raise NotThisFormat

@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.container import K8sDaemonSet, K8sNode, K8sPod, K8sScheduling, RuntimeClass
-from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, yaml_data
 from gpudoctor.patterns.lazy import LazyRegex
 
 # Names under which the plugin, the operator and their charts deploy; the first that fits decides.
@@ -393,10 +391,7 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
         ),
         len(lines),
     )
-    try:
-        data = yaml.load("\n".join(lines[:end]), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise NotThisFormat from None
+    data = yaml_data("\n".join(lines[:end]))
     if isinstance(data, dict):
         yield data
 
