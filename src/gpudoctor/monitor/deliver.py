@@ -46,9 +46,10 @@ class Delivery:
 
     def stop(self, patience: float = 2.0) -> None:
         """Deliver what waits, for a moment."""
+        until = time.monotonic() + patience
         with contextlib.suppress(queue.Full):
-            self._waiting.put_nowait(None)
-        self._thread.join(patience)
+            self._waiting.put(None, timeout=patience)
+        self._thread.join(max(0.0, until - time.monotonic()))
 
     def _work(self) -> None:
         while (event := self._waiting.get()) is not None:
