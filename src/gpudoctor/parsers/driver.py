@@ -235,10 +235,10 @@ def smi_failure(text: str) -> Iterator[Fact]:
 
 
 _CLIENT = LazyRegex(
-    r"API mismatch: the (?:NVIDIA kernel module has version (?P<module1>[\d.]+\d)|client (?:'(?P<name>[^']*)' )?(?:\(pid (?P<pid>\d+)\) )?"
-    r"has the version (?P<client>[\d.]+\d))"
+    r"API mismatch: (?:the NVIDIA kernel module has version (?P<module1>[\d.]+\d)|the client (?:'(?P<name>[^']*)' )?(?:\(pid (?P<pid>\d+)\) )?"
+    r"has the version (?P<client>[\d.]+\d)|this NVIDIA driver component has version)"
 )
-_MODULE = LazyRegex(r"this kernel module has the version (?P<module>[\d.]+\d)")
+_MODULE = LazyRegex(r"(?:this kernel module has the version|the kernel module has version) (?P<module>[\d.]+\d)")
 _COMPONENT = LazyRegex(r"this NVIDIA driver component has version\s+(?P<client>[\d.]+\d)")
 
 
