@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -219,3 +221,14 @@ EXITS = {(): 2, ("--exit-zero",): 0, ("--fail-on", "critical"): 2}
 @pytest.mark.parametrize("options,code", EXITS.items())
 def test_exit_status(gpudoctor, options, code):
     assert gpudoctor("diagnose", "--json", *options, "-", stdin=XID).code == code
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "words"),
+    [(">&-", 2, ""), (">/dev/full", 70, "gpudoctor: the output can't be written: No space left on device\n")],
+)
+def test_an_output_that_takes_nothing(tmp_path, where, code, words):
+    (tmp_path / "input.log").write_bytes(XID)
+    command = f"{sys.executable} -m gpudoctor diagnose --text input.log {where}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, words)

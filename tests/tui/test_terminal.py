@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -66,6 +67,21 @@ def test_sigterm_gives_the_terminal_back(folder):
     os.kill(terminal.child.pid, signal.SIGTERM)
     assert terminal.end() == 128 + signal.SIGTERM
     assert terminal.restored()
+
+
+def test_a_terminal_that_is_closed_while_the_screens_come_up_ends_the_program(folder):
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "gpudoctor", "diagnose", "--tui", folder]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(
+        command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
+    ) as child:
+        os.close(slave)
+        sent = 0
+        while sent <= 300:  # the first frame is on its way
+            sent += len(os.read(master, 64))
+        os.close(master)  # nobody tells the child: the terminal isn't its controlling one
+        assert child.wait(timeout=20) != 0
 
 
 BROKEN = """

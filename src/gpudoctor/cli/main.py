@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -77,6 +78,9 @@ def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
     words = sys.argv[1:] if argv is None else argv
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us: only the exit status is wanted
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  # pathlib costs start-up time
     return _plugin(words) if "--nagios" in words else _main(words)
 
 
@@ -112,6 +116,9 @@ def _main(words: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("GPUDOCTOR_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            sys.stderr.write(f"gpudoctor: {error.filename or 'the output'} can't be written: {error.strerror}\n")
+            return EXIT_INTERNAL
         sys.stderr.write(
             f"gpudoctor: internal error: {type(error).__name__}: {error} (GPUDOCTOR_TRACEBACK=1 shows where; please report it)\n"
         )

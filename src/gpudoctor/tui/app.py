@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report
     from gpudoctor.tui.logtext import LogText
     from gpudoctor.tui.screens.walk import WalkScreen
+
+_AFTER_HANGUP = 2.0  # seconds that an orderly end has
 
 
 class GpuDoctorApp(App[int]):
@@ -247,6 +250,18 @@ class GpuDoctorApp(App[int]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 asyncio.get_running_loop().add_signal_handler(number, self.exit, 128 + number)
+        threading.Thread(target=self._end_with_terminal, name="terminal", daemon=True).start()
+
+    def _end_with_terminal(self) -> None:
+        """End once the terminal is gone, also where Textual waits forever for it to take the rest of the output."""
+        watched = select.poll()
+        for each in (0, 1, 2):
+            if os.isatty(each):  # standard input may be a log
+                watched.register(each, 0)  # a hang-up is told unasked
+        watched.poll()
+        time.sleep(_AFTER_HANGUP)
+        self.examination.abandon()
+        os._exit(128 + signal.SIGHUP)
 
 
 def quoted_lines(report: Report | None, source: str) -> dict[int, str]:
