@@ -20,7 +20,7 @@ from gpudoctor.sources.live import LiveHost
 Profile = Literal["quick", "standard", "deep"]
 _COSTS = {"quick": ("cheap",), "standard": ("cheap", "standard"), "deep": ("cheap", "standard", "deep")}
 # Read first: they tell within milliseconds whether there is anything NVIDIA on this machine.
-_FIRST = ("pci", "driver_version", "modules", "host", "os", "kernel_version", "container_self")
+_FIRST = ("pci", "driver_version", "modules", "host", "os", "kernel_version", "container_self", "container_marks")
 _RESERVE = 1.5  # seconds of the deadline kept for judging
 
 

@@ -12,7 +12,8 @@ from gpudoctor.facts.gpu import Gpu, Xid
 from gpudoctor.facts.store import FactStore
 
 pytestmark = pytest.mark.skipif(
-    "durable" not in available_engines(), reason="durable-rules has no build for this Python: there is nothing to compare"
+    "durable" not in available_engines(),
+    reason="durable-rules has no build for this Python: there is nothing to compare",
 )
 
 _versions = st.sampled_from(["535.104.05", "550.54.15", "560.28.03", None])
@@ -22,7 +23,9 @@ _facts = st.lists(
         st.builds(KernelModule, name=st.sampled_from(["nvidia", "nouveau", 'quote"d']), version=_versions),
         st.builds(DriverLibrary, name=st.sampled_from(["libcuda", "libnvidia-ml"]), version=_versions),
         st.builds(Xid, code=st.sampled_from([13, 48, 79]), gpu=_gpus),
-        st.builds(Gpu, gpu=_gpus, mig=st.sampled_from([True, False, None]), temperature=st.sampled_from([4e-7, 40, 1e19])),
+        st.builds(
+            Gpu, gpu=_gpus, mig=st.sampled_from([True, False, None]), temperature=st.sampled_from([4e-7, 40, 1e19])
+        ),
     ),
     max_size=12,
 )
@@ -58,7 +61,13 @@ def test_same_matches_in_the_same_order(facts: list, whens: list) -> None:
 def test_hundreds_of_rules_on_one_fact_are_not_refused() -> None:
     rules = [
         Rule.model_validate(
-            {"id": f"x.r{n}", "title": "t", "severity": "info", "when": [{"m": {"fact": "kernel_module"}}], "because": "b"}
+            {
+                "id": f"x.r{n}",
+                "title": "t",
+                "severity": "info",
+                "when": [{"m": {"fact": "kernel_module"}}],
+                "because": "b",
+            }
         )
         for n in range(700)
     ]

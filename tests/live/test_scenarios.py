@@ -10,7 +10,8 @@ from recorded_node import record
 HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 4}
 
 
-@pytest.mark.parametrize("scenario", HEALTHY)
+# rtx4090 is left to the recorded node: its processes would have to exist on this machine.
+@pytest.mark.parametrize("scenario", [name for name in HEALTHY if name != "rtx4090"])
 def test_healthy_machines_are_ok(gpudoctor, scenario):
     done = gpudoctor("--json", scenario=scenario)
     assert done.causes() == []

@@ -24,17 +24,31 @@ def main() -> None:
         print(" .. node01 pid 4711: Test failure common.cu:925")
         sys.exit(2)
     least, most = (int(words[name][:-1]) * {"M": 1, "G": 1024}[words[name][-1]] for name in ("-b", "-e"))
-    print(f"# nThread 1 nGpus {len(gpus)} minBytes {least << 20} maxBytes {most << 20} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0")
+    print(
+        f"# nThread 1 nGpus {len(gpus)} minBytes {least << 20} maxBytes {most << 20} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0"
+    )
     print("#\n# Using devices")
     for rank, gpu in enumerate(gpus):
         print(f"#  Rank {rank:2} Group  0 Pid   4711 on     node01 device {rank:2} [0x{16 + int(gpu):02x}] NVIDIA H200")
-    print("#\n#                                                              out-of-place                       in-place          ")
-    print("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong")
-    print("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ", flush=True)
+    print(
+        "#\n#                                                              out-of-place                       in-place          "
+    )
+    print(
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    )
+    print(
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ",
+        flush=True,
+    )
     without_p2p, without_shm = "NCCL_P2P_DISABLE" in os.environ, "NCCL_SHM_DISABLE" in os.environ
     if fault == "shm" and not without_shm:
-        print("node01:4711:4790 [1] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-7Yk2fQ to 33030532 bytes")
-        print("node01: Test NCCL failure common.cu:961 'unhandled system error (run with NCCL_DEBUG=INFO for details)'", flush=True)
+        print(
+            "node01:4711:4790 [1] misc/shmutils.cc:72 NCCL WARN Error: failed to extend /dev/shm/nccl-7Yk2fQ to 33030532 bytes"
+        )
+        print(
+            "node01: Test NCCL failure common.cu:961 'unhandled system error (run with NCCL_DEBUG=INFO for details)'",
+            flush=True,
+        )
         sys.exit(3)
     if fault == "hang-p2p" and not without_p2p:
         time.sleep(600)
@@ -52,12 +66,18 @@ def main() -> None:
             subprocess.Popen(["sleep", "600"])
             time.sleep(600)
         if fault == "crash" and size == 64:
-            print("node01:4711:4790 [0] NCCL WARN Cuda failure 'uncorrectable NVLink error detected during the execution'")
-            print("node01: Test NCCL failure common.cu:376 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '")
+            print(
+                "node01:4711:4790 [0] NCCL WARN Cuda failure 'uncorrectable NVLink error detected during the execution'"
+            )
+            print(
+                "node01: Test NCCL failure common.cu:376 'unhandled cuda error (run with NCCL_DEBUG=INFO for details) / '"
+            )
             print(" .. node01 pid 4711: Test failure common.cu:585", flush=True)
             os.abort()
     failed = fault == "wrong" and hit
-    print(f"# Out of bounds values : {8 if failed else 0} {'FAILED' if failed else 'OK'}\n# Avg bus bandwidth    : {sum(CURVE.values()) / len(CURVE) / slower:g} \n#")
+    print(
+        f"# Out of bounds values : {8 if failed else 0} {'FAILED' if failed else 'OK'}\n# Avg bus bandwidth    : {sum(CURVE.values()) / len(CURVE) / slower:g} \n#"
+    )
     sys.exit(1 if failed else 0)
 
 

@@ -70,20 +70,34 @@ TABLES = [
 def printed(table: Table) -> str:
     """Return the table as all_reduce_perf and its sisters print it."""
     lines = [f"# Collective test starting: {table.collective}_perf"]
-    lines.append(f"# nThread 1 nGpus 1 minBytes {min(table.rows)} maxBytes {max(table.rows)} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0")
+    lines.append(
+        f"# nThread 1 nGpus 1 minBytes {min(table.rows)} maxBytes {max(table.rows)} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0"
+    )
     lines += ["#", "# Using devices"]
     per_node = table.ranks // table.nodes
     for rank in range(table.ranks):
         node, device = divmod(rank, per_node)
-        lines.append(f"#  Rank {rank:2} Group  0 Pid {4000 + rank:6} on     node{node} device {device:2} [0x{0x10 + 8 * device:02x}] {table.gpu}")
+        lines.append(
+            f"#  Rank {rank:2} Group  0 Pid {4000 + rank:6} on     node{node} device {device:2} [0x{0x10 + 8 * device:02x}] {table.gpu}"
+        )
     lines.append("#")
-    lines.append("#                                                              out-of-place                       in-place          ")
-    lines.append("#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong")
-    lines.append("#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ")
+    lines.append(
+        "#                                                              out-of-place                       in-place          "
+    )
+    lines.append(
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
+    )
+    lines.append(
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       "
+    )
     for size, busbw in table.rows.items():
         half = f"{size / busbw / 1000:8.1f} {busbw / 2:7.2f} {busbw:7.2f}      0"
         lines.append(f"{size:12} {size // 4:13}     float     sum      -1 {half} {half}")
-    lines += ["# Out of bounds values : 0 OK", f"# Avg bus bandwidth    : {sum(table.rows.values()) / len(table.rows):.3f} ", "#"]
+    lines += [
+        "# Out of bounds values : 0 OK",
+        f"# Avg bus bandwidth    : {sum(table.rows.values()) / len(table.rows):.3f} ",
+        "#",
+    ]
     if table.nics:
         adapters = " ".join(f"[{nic}]mlx5_{nic}:1/IB" for nic in range(table.nics))
         lines.insert(0, f"node0:4000:4100 [0] NCCL INFO NET/IB : Using {adapters} [RO]; OOB eth0:192.0.2.1<0>")

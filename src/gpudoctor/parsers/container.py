@@ -195,6 +195,8 @@ def container_sign(text: str) -> Iterator[Container]:
         yield Container(engine=_CGROUP_ENGINES[found[1]])
     elif "/.dockerenv" in line and "No such file" not in line:
         yield Container(engine="docker")
+    elif line.startswith("/run/.containerenv"):
+        yield Container(engine="podman")
     elif re.search(r"lxc\.(?:cgroup2?|mount|hook)\.?", line):
         yield Container(engine="lxc")
     else:
@@ -665,7 +667,17 @@ FORMATS = (
     Format("container prompt", ("root@", "jovyan@"), container_prompt, lines=1),
     Format(
         "container",
-        ("kubectl ", ":/kubepods", ":/docker/", ":/libpod", ":/lxc", "/.dockerenv", "lxc.cgroup", "lxc.mount"),
+        (
+            "kubectl ",
+            ":/kubepods",
+            ":/docker/",
+            ":/libpod",
+            ":/lxc",
+            "/.dockerenv",
+            "/run/.containerenv",
+            "lxc.cgroup",
+            "lxc.mount",
+        ),
         container_sign,
         lines=1,
     ),
