@@ -9,9 +9,9 @@ from gpudoctor.facts.base import Fact
 from gpudoctor.facts.driver import DriverLibrary, GpuRefusal, KernelModule, SmiError
 from gpudoctor.facts.gpu import Gpu
 from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.patterns.address import pci_address
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
-from gpudoctor.patterns.address import pci_address
 
 _VERSION = LazyRegex(r"NVRM version: .*?(?P<open>Open )?Kernel Module(?: for \w+)?\s+(?P<version>\d+(?:\.\d+)+)")
 _LOADING = LazyRegex(

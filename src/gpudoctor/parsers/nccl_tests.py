@@ -11,8 +11,8 @@ from typing import Any
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import NcclRank, NcclTest
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 # Prefixes of mpirun --tag-output, srun -l, kubectl logs --prefix; some stand in the middle of a line.
 _PREFIX = LazyRegex(

@@ -9,8 +9,8 @@ from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import Gpu, GpuCount
 from gpudoctor.facts.host import PciDevice
 from gpudoctor.parsers.base import Format, NotThisFormat
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 _HEAD = LazyRegex(
     r"(?P<pci>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\s+"

@@ -10,8 +10,8 @@ from gpudoctor.facts.driver import DriverLibrary, DriverVersion
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import integer, is_error, mebibytes, number, pstate, snake, switch, word
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 _VERSION = r"(?P<{}>\d+(?:\.\d+)+)"
 _BANNER = LazyRegex(

@@ -26,8 +26,8 @@ from gpudoctor.parsers.smi_values import (
     switch,
     word,
 )
-from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.address import pci_address
+from gpudoctor.patterns.lazy import LazyRegex
 
 Convert = Callable[[str], Scalar]
 
