@@ -299,8 +299,10 @@ def test_missing_framework_is_not_known() -> None:
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = tmp_path / "good.py"
     good.write_text("import torch\n")
-    assert main(["preflight", "--no-machine", "--script", str(good)]) == 0
-    assert capsys.readouterr().out.startswith("YES")
+    assert main(["preflight", "--no-machine", "--script", str(good)]) == 3
+    out = capsys.readouterr().out
+    assert out.startswith("CAN'T TELL")
+    assert "the machine was not looked at" in out
     assert main(["preflight", "--no-machine", "--script", str(GUIDE / "train.py"), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["verdict"] == "no"
     assert main(["preflight", "--no-machine"]) == 64

@@ -286,18 +286,21 @@ class _TextScan:
         """Read a format; returns the facts that it gave or repeated."""
         raw, start, number = line.raw, line.start, line.number
         first = number
-        for _ in range(format_.back):
-            if start == 0:
-                break
-            start = raw.rfind(b"\n", 0, start - 1) + 1
-            first -= 1
-        end = start
-        for _ in range(format_.lines):
-            end = raw.find(b"\n", end) + 1
-            if end == 0:
-                end = len(raw)
-                break
-        text = decode_lines(raw[start:end])
+        if format_.lines == 1 and not format_.back and raw.find(b"\r", start, line.stop) < 0:
+            text = line.text
+        else:
+            for _ in range(format_.back):
+                if start == 0:
+                    break
+                start = raw.rfind(b"\n", 0, start - 1) + 1
+                first -= 1
+            end = start
+            for _ in range(format_.lines):
+                end = raw.find(b"\n", end) + 1
+                if end == 0:
+                    end = len(raw)
+                    break
+            text = decode_lines(raw[start:end])
         lines = text.split("\n")
         last = -1
         stamp: Stamp | None = None

@@ -90,10 +90,9 @@ def preflight(
     if trial:
         for name in [framework] if framework else _installed(environment):
             remarks += try_framework(interpreter or sys.executable, name, timeout)
-    if not machine and not any(remark.answer in ("no", "unknown") for remark in remarks):
-        remarks.append(
-            Remark("yes", "script", "nothing in what was read stands in the way (the machine was not looked at)")
-        )
+    if not machine:
+        text = "the machine was not looked at; what was read alone can't say yes"
+        remarks.append(Remark("unknown", "machine", text))
     return Preflight(tuple(dict.fromkeys(remarks)))
 
 
