@@ -31,7 +31,9 @@ class Terminal:
         width, height = size
         self.screen = pyte.Screen(width, height)
         self._stream = pyte.Stream(self.screen)
-        variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+        # COLUMNS and LINES, which parallel test runners set, would overrule the size of the terminal itself
+        ours = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
+        variables = {name: value for name, value in os.environ.items() if name not in ours}
         variables["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gpudoctor-test-")
         self.began = time.monotonic()
         started = ["-c", program] if program else ["-m", "gpudoctor"]

@@ -100,7 +100,7 @@ def fit(text: str, width: int) -> str:
     """Cut to the width, with an ellipsis where something is lost.
 
     >>> fit("GPU fell off the bus", 10)
-    'GPU fell …'
+    'GPU fell…'
     """
     if cell_len(text) <= width:
         return text
