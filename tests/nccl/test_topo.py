@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from defusedxml.ElementTree import fromstring
 
 from gpudoctor.cli.main import main
+from gpudoctor.nccl.graph import Graph, Node
+from gpudoctor.nccl.svg import topology_svg
 
 DATA = Path(__file__).parent / "data"
 
@@ -79,3 +82,32 @@ def test_broken_xml_is_no_machine(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_missing_file_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topo", "/nonexistent/topo.txt"]) == 66
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def words_of(svg: str) -> str:
+    return " ".join(fromstring(svg).itertext())
+
+
+def test_svg_shows_switches_levels_and_the_gpu_that_is_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "topo.txt").write_text(MATRIX)
+    status, svg = drawn(capsys, "--svg", str(tmp_path))
+    assert status == 1
+    said = words_of(svg)
+    assert said.startswith("Topology: 4 GPUs, 2 network adapters GPUs: 3 pairs by NV12, 3 pairs by SYS.")
+    assert "! GPU0 - GPU3: SYS where the other pairs have NV12" in said
+    assert said.count("12 links") == 3
+    assert "PCIe bridges" in said and "between the CPU sockets" in said
+
+
+def test_svg_draws_nvlinks_without_switches_as_arcs(capsys: pytest.CaptureFixture[str]) -> None:
+    _, svg = drawn(capsys, "--svg", str(DATA / "two-gpus.xml"))
+    assert svg.count("<path") == 1
+    assert "PCIe switch 0000:15:00.0" in words_of(svg)
+
+
+def test_svg_of_hostile_names_stays_well_formed() -> None:
+    name = 'A100 <script>alert("x")</script>\x1b[31m\x00'
+    svg = topology_svg(Graph(gpus=[Node(name="GPU0", kind="gpu", label=name, marks=["<b>"])]))
+    assert "<script" not in svg and "<b>" not in svg
+    assert fromstring(svg).get("role") == "img"
+    assert topology_svg(Graph()) == ""

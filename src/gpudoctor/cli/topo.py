@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         help="a bundle, folder or files (topo -m, lspci, lstopo or NCCL XML) instead of this machine",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print JSON")
+    shape.add_argument("--svg", action="store_true", help="print the drawing as an SVG image")
     parser.add_argument("--root", default="/", metavar="DIR", help="examine the machine whose files lie below DIR")
     parser.add_argument(
         "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
@@ -56,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
         import json
 
         sys.stdout.write(json.dumps(as_data(graph), ensure_ascii=False, indent=1) + "\n")
+    elif args.svg:
+        from gpudoctor.nccl.svg import topology_svg
+
+        sys.stdout.write(topology_svg(graph))
     else:
         sys.stdout.write(as_text(graph))
     if not graph.gpus:

@@ -10,7 +10,7 @@ from gpudoctor.facts.store import FactStore
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 _NEAR = ("X", "NV", "C2C", "PIX", "PXB", "PSB", "PHB", "NODE", "SYS")
-_SWITCHED = 12  # from this many links per pair on, NVSwitches join the GPUs and all pairs must have the same number
+SWITCHED = 12  # from this many links per pair on, NVSwitches join the GPUs and all pairs must have the same number
 
 
 @dataclass
@@ -226,7 +226,7 @@ def _links(graph: Graph, store: FactStore, names: dict[str, str]) -> None:
             node.marks.append(f"a PCIe link of at most {node.width_max} lanes, other GPUs have {lanes}")
     widest = max((node.nvlinks or 0 for node in graph.gpus), default=0)
     for node in graph.gpus:
-        if widest >= _SWITCHED and (node.nvlinks or 0) < widest and not node.nvlinks_down and node.nvlinks is not None:
+        if widest >= SWITCHED and (node.nvlinks or 0) < widest and not node.nvlinks_down and node.nvlinks is not None:
             node.marks.append(f"{node.nvlinks} NVLinks, other GPUs of this machine have {widest}")
 
 
@@ -245,25 +245,31 @@ def _paths(graph: Graph, store: FactStore, names: dict[str, str]) -> None:
             pair = graph.paths.setdefault(frozenset((peer.a, peer.b)), Path(peer.a, peer.b, "?"))
             if pair.peer in (None, "ok"):
                 pair.peer = peer.status
-    widest = max((_links_of(path.path) for path in graph.paths.values()), default=0)
+    widest = max((nvlinks_of(path.path) for path in graph.paths.values()), default=0)
     for path in graph.paths.values():
         if path.a.startswith("GPU") and path.b.startswith("GPU"):
-            if widest >= _SWITCHED and _links_of(path.path) < widest:
+            if widest >= SWITCHED and nvlinks_of(path.path) < widest:
                 path.marks.append(f"{path.path} where the other pairs have NV{widest}")
             if path.peer in ("chipset_not_supported", "disabled", "topology_not_supported"):
                 path.marks.append(f"no peer-to-peer ({path.peer.replace('_', ' ')})")
 
 
-def _links_of(path: str) -> int:
+def nvlinks_of(path: str) -> int:
+    """Return the n of a path NV<n>, 0 for any other."""
     return int(path[2:]) if path.startswith("NV") and path[2:].isdigit() else 0
 
 
 def _worked_out(graph: Graph, store: FactStore, names: dict[str, str], a: Node, b: Node) -> str | None:
-    """NVLinks first, else the PCI tree: shared bridges, host bridge, NUMA node; None where too little is known."""
+    """NVLinks first, else the PCI tree; None where too little is known."""
     if a.kind == b.kind == "gpu" and (links := _shared_nvlinks(store, names, a, b)):
         return f"NV{links}"
-    if a.pci is None or b.pci is None:
-        return None
+    return pcie_path(graph, a, b)
+
+
+def pcie_path(graph: Graph, a: Node, b: Node) -> str | None:
+    """Return the way between two devices without NVLink: what was read, else shared bridges, else the NUMA nodes; None if unknown."""
+    if (read := graph.path(a.name, b.name)) and not read.path.startswith("NV") and read.path != "?":
+        return read.path
     first, second = _above(graph, a.pci), _above(graph, b.pci)
     shared = next((pci for pci in first if pci in second), None)
     if shared is not None:
