@@ -109,3 +109,52 @@ def test_broken_json() -> None:
         list(nccl_tests.report('{"results": 4}'))
     with pytest.raises(NotThisFormat):
         list(nccl_tests.report("no json at all"))
+
+
+def test_report_of_single_iterations_and_timestamps() -> None:
+    head = "# nThread 1 nGpus 8 minBytes 1073741824 maxBytes 1073741824 step: 2(factor) warmup iters: 1 iters: 20\n"
+    half = "4210.1  255.04  446.32  {}  4105.2  4390.0  4388.1     1.52"
+    row = f"  1073741824     268435456     float     sum      -1  {half.format(0)}  {half.format(3)}"
+    for line in (row, row + "  2026-01-31 09:15:02"):
+        _, test = run(f"{head}{line}\n")
+        assert (test.rows, test.busbw_at_largest, test.wrong) == (1, 446.32, 3)
+    _, test = run(
+        f"{head}  1073741824     268435456     float     sum      -1  4210.1  255.04  446.32  0  4211.1  255.00  446.21  0  2026-01-31 09:15:02\n"
+    )
+    assert (test.rows, test.busbw_at_largest, test.wrong) == (1, 446.32, 0)
+
+
+def test_json_report_of_many_processes_lists_one_device_of_each() -> None:
+    devices = [
+        {"rank": 4 * process, "group": 0, "pid": 70 + process, "hostname": f"node{process // 2}", "device": 4 * (process % 2), "device_hex": "0000:1b:00", "device_info": "NVIDIA H100 80GB HBM3"}
+        for process in range(4)
+    ]  # fmt: skip
+    side = {"cpu_time": 1.0, "alg_bw": 190.0, "bus_bw": 356.2, "nwrong": None}
+    text = json.dumps(
+        {
+            "version": 2,
+            "args": ["./build/all_reduce_perf_mpi", "-g", "4"],
+            "env": ["NCCL_DEBUG=INFO"],
+            "nccl_version": 22807,
+            "config": {"nthreads": 1, "ngpus": 4, "blocking_collectives": "false", "devices": devices},
+            "results": [{"size": 8589934592, "count": 1, "type": "float", "redop": "sum", "root": "    -1", "out_of_place": None, "in_place": side, "actual_iterations": 20, "experiment_name": "AllReduce"}],
+            "out_of_bounds": {"count": 0, "okay": "true"},
+            "average_bus_bandwidth": {"bandwidth": 356.2, "okay": "unchecked"},
+        }
+    )  # fmt: skip
+    *ranks, test = nccl_tests.report(text)
+    assert isinstance(test, NcclTest)
+    assert (len(ranks), test.ranks, test.nodes, test.gpus_per_node) == (4, 16, 2, 8)
+    assert (test.collective, test.busbw_at_largest, test.wrong) == ("all_reduce", 356.2, None)
+
+
+def test_csv_in_the_names_that_scripts_give_its_columns() -> None:
+    (fact,) = nccl_tests.comma_separated(
+        "size,count,type,redop,root,oop-time,oop-algbw,oop-busbw,oop-wrong,ip-time,ip-algbw,ip-busbw,ip-wrong\n"
+        "1048576,262144,float,sum,-1,40.0,26.2,45.9,0,39.0,26.9,47.1,0\n"
+        "8589934592,2147483648,float,sum,-1,33000,260.3,455.5,0,33100,259.5,454.2,2\n"
+    )
+    assert isinstance(fact, NcclTest)
+    assert (fact.rows, fact.busbw_at_largest, fact.wrong, fact.wrong_from, fact.ranks) == (2, 455.5, 2, 8589934592, None)  # fmt: skip
+    with pytest.raises(NotThisFormat):
+        list(nccl_tests.comma_separated("epoch,algbw,loss\n1,2,3\n"))

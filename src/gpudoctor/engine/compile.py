@@ -182,7 +182,7 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
         kind = body["fact"]
         if kind not in KINDS:
             raise BadRule(f"{alias}: unknown fact {kind!r}; known are {', '.join(sorted(KINDS))}")
-        known = set(KINDS[kind].model_fields)
+        known = set(KINDS[kind].__struct_fields__)
         keys: tuple[str, ...] = ()
     else:
         kind = "log"
@@ -197,7 +197,7 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
         if (known_pattern := patterns.get(key)) and known_pattern.template.anchor != template.anchor:
             key += f" [at {template.anchor}]"
         patterns.setdefault(key, LogPattern(key, template))
-        known = set(LogLine.model_fields) | set(template.names)
+        known = set(LogLine.__struct_fields__) | set(template.names)
         keys = (key,)
     tests: list[Test] = []
     for field, test in body.items():
@@ -255,7 +255,7 @@ def _check_text(way: Way, conditions: tuple[Condition, ...], patterns: dict[str,
             if alias not in by_alias:
                 raise BadRule(f"because: {{{alias}.{field}}}: no condition is named {alias}")
             condition = by_alias[alias]
-            known = set(KINDS[condition.kind].model_fields)
+            known = set(KINDS[condition.kind].__struct_fields__)
             for key in condition.patterns:
                 known |= patterns[key].template.names
             if field not in known and field + "_" not in known:
@@ -286,4 +286,13 @@ def fill(text: str, bound: dict[str, Fact]) -> str:
 
 
 def _size(mib: float) -> str:
-    return f"{mib / 1024:.2f} GiB" if mib >= 1024 else f"{mib:.0f} MiB"
+    """Return an amount in the largest unit of which it holds one.
+
+    >>> _size(20480), _size(0), _size(0.5), _size(8 / 2**20)
+    ('20.00 GiB', '0 MiB', '512 KiB', '8 bytes')
+    """
+    if mib >= 1024:
+        return f"{mib / 1024:.2f} GiB"
+    if mib >= 1 or mib <= 0:
+        return f"{mib:.0f} MiB"
+    return f"{mib * 1024:.0f} KiB" if mib * 1024 >= 1 else f"{mib * 2**20:.0f} bytes"

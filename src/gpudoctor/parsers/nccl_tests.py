@@ -1,4 +1,4 @@
-"""Tables of nccl-tests: all versions, with launchers' prefixes, cut, without heading, and the JSON report."""
+"""Tables of nccl-tests: all versions, with launchers' prefixes, cut, without heading, as CSV, and the JSON report."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ _DEVICE = LazyRegex(
 )
 _ROW = LazyRegex(
     r"(?:^|[\s|>:\]])(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<type>u?int\d+|u?char|float|double|half|bfloat16|f8e\w+|fp8\w*)"
-    r"(?:\s+(?P<op>sum|prod|max|min|avg|mulsum|none|all))?(?:\s+(?P<root>-?\d+)(?=\s))?(?P<numbers>(?:\s+[-+\w./]+){3,14})\s*$"
+    r"(?:\s+(?P<op>sum|prod|max|min|avg|mulsum|none|all))?(?:\s+(?P<root>-?\d+)(?=\s))?(?P<numbers>(?:\s+[-+\w./]+){3,16})"
+    r"(?:\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)?\s*$"
 )
 _TITLES = LazyRegex(r"#\s+(?:size\s+count|bytes\s+N)\b.*\balgbw\b")
 _BOUNDS = LazyRegex(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
 _AVERAGE = LazyRegex(r"Avg bus bandwidth\s*:\s*(?P<number>[\d.]+)")
 _NUMBER = LazyRegex(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 
+_ITERATIONS = 16  # columns of a table with a report of single iterations
 FLAT_SPREAD = 1.15  # largest to smallest bandwidth of a curve without a ramp
 
 
@@ -54,6 +56,7 @@ class _Table:
     launches: int = 0
     titles: int = 0
     gpus: int | None = None
+    processes: int | None = None  # of which the JSON report lists one device each
     bounds: int | None = None
     failed: bool = False
     average: float | None = None
@@ -128,14 +131,17 @@ def _take(run: _Table, line: str, number: int) -> bool:
 
 
 def _row(found: re.Match[str], number: int) -> _Row | None:
-    """Columns are time, algbw, busbw, wrong; once out of place, once in place; extra columns follow."""
+    """Columns are time, algbw, busbw, wrong; once out of place, once in place; extra columns follow.
+
+    A report of single iterations adds four columns (least, most, p99, variation) to each half.
+    """
     words = found["numbers"].split()
     if found["root"] is not None and len(words) % 4 == 3:
         words = [found["root"], *words]  # an old table without root: what looked like it is the time
     columns = [_value(word) for word in words]
     best: float | None = None
     wrong: int | None = None
-    for start in (0, 4):
+    for start in (0, 8 if len(columns) == _ITERATIONS else 4):
         part = columns[start : start + 4]
         if len(part) < 3 or part[2] is None:
             continue
@@ -152,23 +158,24 @@ def _value(word: str) -> float | None:
 
 
 def _device(found: re.Match[str], number: int) -> NcclRank:
-    bus = found["bus"]
-    pci = None
-    if ":" in bus:
-        try:
-            pci = pci_address(bus)
-        except ValueError:
-            pci = None
     return NcclRank(
         at=number,
         rank=int(found["rank"]),
         host=found["host"],
         pid=int(found["pid"]) if found["pid"] else None,
         device=int(found["device"]),
-        pci=pci or bus.lower(),
+        pci=_bus(found["bus"]),
         gpu_name=found["name"].strip() or None,
         listed=True,
     )
+
+
+def _bus(text: str) -> str:
+    """Newer programs print domain, bus and device; older ones the bus alone."""
+    try:
+        return pci_address(text) if ":" in text else text.lower()
+    except ValueError:
+        return text.lower()
 
 
 def _judged(run: _Table) -> NcclTest:
@@ -176,12 +183,16 @@ def _judged(run: _Table) -> NcclTest:
     ranks = max((rank.rank for rank in run.devices), default=-1) + 1 or None
     hosts = {rank.host for rank in run.devices}
     whole = ranks is not None and len({rank.rank for rank in run.devices}) == ranks
+    listed = len(run.devices)
+    if run.processes and run.gpus:
+        listed, whole = run.processes * run.gpus, True
+        ranks = max(ranks or 0, listed)
     fact = NcclTest(
         at=run.at,
         collective=run.collective,
         ranks=ranks if ranks is not None else run.gpus,
         nodes=len(hosts) if whole else None,
-        gpus_per_node=len(run.devices) // len(hosts) if whole and hosts else None,
+        gpus_per_node=listed // len(hosts) if whole and hosts else None,
         gpu_name=run.devices[-1].gpu_name if run.devices else None,
         rows=len(rows),
         complete=run.average is not None or run.bounds is not None,
@@ -228,14 +239,14 @@ def report(text: str) -> Iterator[Fact]:
     """The report that `-J FILE` writes.
 
     >>> sample = '''{"version": 1, "args": ["./build/all_gather_perf"], "nccl_version": 22703,
-    ... "config": {"nthreads": 1, "ngpus": 1}, "devices": [{"rank": 0, "group": 0, "pid": 7, "hostname": "n1", "device": 0,
-    ... "device_hex": "0x1b", "device_info": "NVIDIA H100 80GB HBM3"}], "results": [{"size": 1073741824, "count": 1,
+    ... "config": {"nthreads": 1, "ngpus": 8, "devices": [{"rank": 0, "group": 0, "pid": 7, "hostname": "n1", "device": 0,
+    ... "device_hex": "0000:1b:00", "device_info": "NVIDIA H100 80GB HBM3"}]}, "results": [{"size": 1073741824, "count": 1,
     ... "type": "float", "redop": "none", "root": "-1", "out_of_place": {"time": 1.0, "alg_bw": 300.0, "bus_bw": 281.2,
     ... "nwrong": 0}, "in_place": {"time": 1.0, "alg_bw": 300.0, "bus_bw": 283.0, "nwrong": 0}}],
     ... "out_of_bounds": {"count": 0, "okay": true}, "average_bus_bandwidth": {"bandwidth": 281.9}}'''
     >>> *_, run = report(sample)
-    >>> run.collective, run.busbw_at_largest, run.gpu_name
-    ('all_gather', 283.0, 'NVIDIA H100 80GB HBM3')
+    >>> run.collective, run.busbw_at_largest, run.gpu_name, run.ranks
+    ('all_gather', 283.0, 'NVIDIA H100 80GB HBM3', 8)
     """
     start = text.find("{")
     if start < 0 or text[:start].strip():
@@ -249,7 +260,8 @@ def report(text: str) -> Iterator[Fact]:
     if not isinstance(data, dict) or not isinstance(data.get("results"), list):
         raise NotThisFormat
     run = _Table(launches=1)
-    for entry in _records(data.get("devices")):
+    config = data["config"] if isinstance(data.get("config"), dict) else {}
+    for entry in _records(config.get("devices") or data.get("devices")):
         name = entry.get("device_info")
         run.devices.append(
             NcclRank(
@@ -257,11 +269,14 @@ def report(text: str) -> Iterator[Fact]:
                 host=str(entry["hostname"]) if entry.get("hostname") else None,
                 pid=_integer(entry.get("pid")),
                 device=_integer(entry.get("device")),
-                pci=str(entry["device_hex"]).lower() if entry.get("device_hex") else None,
+                pci=_bus(str(entry["device_hex"])) if entry.get("device_hex") else None,
                 gpu_name=str(name).strip() if name else None,
                 listed=True,
             )
         )
+    threads, gpus = _integer(config.get("nthreads")), _integer(config.get("ngpus"))
+    if threads and gpus:
+        run.gpus, run.processes = threads * gpus, len({(rank.host, rank.pid) for rank in run.devices}) or None
     for entry in _records(data["results"]):
         sides = [side for side in (entry.get("out_of_place"), entry.get("in_place")) if isinstance(side, dict)]
         speeds = [float(side["bus_bw"]) for side in sides if isinstance(side.get("bus_bw"), (int, float))]
@@ -278,6 +293,58 @@ def report(text: str) -> Iterator[Fact]:
     run.bounds = _integer(bounds.get("count")) if isinstance(bounds, dict) else None
     yield from run.devices
     yield _judged(run)
+
+
+_COLUMN = LazyRegex(r"[^a-z0-9#]+")
+_SIZE_NAMES = ("size", "b", "bytes", "message_size", "size_b", "size_bytes")
+
+
+def comma_separated(text: str) -> Iterator[Fact]:
+    """Results as CSV with a heading: what the test programs write as such, and what scripts make of their tables.
+
+    >>> sample = '''collective,gpus,size,type,redop,inplace,time,algbw,busbw,#wrong
+    ... AllReduce,8,1048576,float,sum,0,40.1,26.15,45.76,0
+    ... AllReduce,8,1048576,float,sum,1,39.0,26.89,47.05,0
+    ... AllReduce,8,1073741824,float,sum,0,4210.0,255.05,446.33,0'''
+    >>> (run,) = comma_separated(sample)
+    >>> run.collective, run.ranks, run.rows, run.busbw_at_largest, run.wrong
+    ('all_reduce', 8, 3, 446.33, 0)
+    """
+    lines = text.split("\n")
+    names = [_COLUMN.sub("_", word.strip().strip('"').lower()).strip("_") for word in lines[0].split(",")]
+    sizes = [place for place, name in enumerate(names) if name in _SIZE_NAMES]
+    speeds = [place for place, name in enumerate(names) if "busbw" in name.replace("_", "") and "factor" not in name]
+    wrongs = [place for place, name in enumerate(names) if "wrong" in name]
+    if not sizes or not speeds:
+        raise NotThisFormat
+    run = _Table(average=0.0)
+    cells: list[str] = []
+    for at, line in enumerate(lines[1:], start=1):
+        values = [word.strip().strip('"') for word in line[:2000].split(",")]
+        if len(values) != len(names) or not values[sizes[0]].isdigit():
+            break
+        cells = values
+        found = [value for place in speeds if (value := _value(values[place])) is not None]
+        counts = [int(value) for place in wrongs if (value := _value(values[place])) is not None]
+        if found:
+            run.rows.append(_Row(at, int(values[sizes[0]]), max(found), sum(counts) if counts else None))
+    if not run.rows:
+        raise NotThisFormat
+    last = dict(zip(names, cells, strict=True))
+    run.collective = _collective(next((last[name] for name in ("collective", "operation", "test", "name") if name in last), ""))  # fmt: skip
+    fact = _judged(run)
+    fact.busbw_average = None
+    ranks = next((last[name] for name in ("ranks", "gpus", "nranks", "ngpus") if last.get(name, "").isdigit()), None)
+    nodes = last.get("nodes", "")
+    fact.ranks = int(ranks) if ranks else None
+    fact.nodes = int(nodes) if nodes.isdigit() else None
+    yield fact
+
+
+def _collective(word: str) -> str | None:
+    """AllReduce, all_reduce_perf and all-reduce are one."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|[- ]", "_", word.strip()).lower().removesuffix("_perf")
+    return {"allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter"}.get(name, name) or None  # fmt: skip
 
 
 def _records(value: Any) -> list[dict[str, Any]]:
@@ -306,6 +373,13 @@ FORMATS = (
             "int8     sum",
         ),
         table,
+        lines=2200,
+        answers=("nccl_test",),
+    ),
+    Format(
+        "nccl-tests as CSV",
+        ("algbw,", "algBw,", "alg_bw,", "algbw_", "busbw,", "busBw,", "busbw_"),
+        comma_separated,
         lines=2200,
         answers=("nccl_test",),
     ),
