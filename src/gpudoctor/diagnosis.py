@@ -30,6 +30,7 @@ from gpudoctor.node import describe_node, sees_gpu_evidence
 from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.scan import Scanner
 from gpudoctor.sources.base import Source, SourceNotes
+from gpudoctor.timeline import timeline
 
 MAX_UNDECIDED = 40
 
@@ -100,6 +101,7 @@ class Doctor:
             findings=findings,
             undecided=_undecided([missing for missing in inference.undecided if self.policy.selects(missing.rule_id)]),
             probes=collected.probes,
+            timeline=timeline(store, findings),
             suppressed=suppressed,
             expired_suppressions=self.policy.expired(today),
         )

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from gpudoctor.facts.base import Where
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 Severity = Literal["info", "warning", "critical"]
 Confidence = Literal["certain", "likely", "possible"]
@@ -121,6 +121,23 @@ class Suppressed(BaseModel):
     suppression: Suppression
 
 
+class Event(BaseModel):
+    """A line of a log that tells of trouble and when; repetitions are folded into one."""
+
+    time: float | None = Field(
+        default=None, description="seconds since the epoch (year 1970 where the log has no year)"
+    )
+    last_time: float | None = Field(default=None, description="of the last repetition")
+    uptime: float | None = Field(default=None, description="seconds since its boot")
+    boot: int = Field(default=0, description="0 the newest boot that the log holds, -1 the one before it")
+    count: int = 1
+    gpu: str | None = Field(default=None, description="the GPU that it is about, else the host")
+    text: str
+    where: Where
+    finding: str = Field(default="", description="key of the finding that rests on it")
+    severity: Severity | None = Field(default=None, description="of that finding")
+
+
 class Report(BaseModel):
     """The whole report. `findings` come ranked: the first one is the answer to "what is wrong?"."""
 
@@ -133,6 +150,7 @@ class Report(BaseModel):
     findings: list[Finding]
     undecided: list[Undecided]
     probes: list[ProbeResult]
+    timeline: list[Event] = Field(default=[], description="what the logs date, oldest boot first")
     suppressed: list[Suppressed] = Field(default=[], description="findings that do not count in status and summary")
     expired_suppressions: list[Suppression] = Field(default=[], description="what they name counts again")
     nodes: list["Report"] = Field(

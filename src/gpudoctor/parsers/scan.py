@@ -222,7 +222,8 @@ class _TextScan:
         """A kernel banner or journalctl's own mark begins a new boot, unless the clock just showed it."""
         if mark == _KERNEL_BANNER and not (stamp.kernel and stamp.message.startswith(_KERNEL_BANNER)):
             return
-        if self._folded and stamp.uptime is None:
+        dated = self._folded or any(fact.time is not None for fact in self.facts)
+        if dated and stamp.uptime is None:
             self._boot += 1
         self._uptime = 0.0
 
