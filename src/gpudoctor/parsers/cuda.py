@@ -75,6 +75,8 @@ _ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
     ),
     718: ("cudaErrorInvalidPc", "CUDA_ERROR_INVALID_PC", ("invalid program counter",)),
     719: ("cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED", ("unspecified launch failure",)),
+    800: ("cudaErrorNotPermitted", "CUDA_ERROR_NOT_PERMITTED", ()),
+    801: ("cudaErrorNotSupported", "CUDA_ERROR_NOT_SUPPORTED", ()),
     802: ("cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY", ("system not yet initialized",)),
     803: (
         "cudaErrorSystemDriverMismatch",
@@ -87,7 +89,11 @@ _ERRORS: dict[int, tuple[str, str, tuple[str, ...]]] = {
         ("forward compatibility was attempted on non supported HW",),
     ),
     919: ("cudaErrorFabricNotReady", "CUDA_ERROR_FABRIC_NOT_READY", ("GPU fabric is not ready within",)),
-    999: ("cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", ("CUDA unknown error", "CUDA error: unknown error")),
+    999: (
+        "cudaErrorUnknown",
+        "CUDA_ERROR_UNKNOWN",
+        ("CUDA unknown error", "CUDA error: unknown error", "initialize CUDA: unknown error"),
+    ),
 }
 # Numbers of the runtime before CUDA 10.1, when they differed from those of the driver.
 _OLD_NUMBERS = {8: 98, 10: 101, 30: 999, 38: 100, 48: 209, 59: 710, 74: 716, 77: 700}
@@ -100,7 +106,7 @@ _TEXTS = LazyRegex(
 # A bare number counts only where the text says that it is a CUDA error.
 _NUMBER = LazyRegex(
     r"(?:(?i:CUDA)(?: driver| runtime| API)? (?:[Ee]rror|[Ff]ailure|call failed)|cuInit(?:\(0\))?|cudaGetDeviceCount(?:\(\))?|CudaAPIError|"
-    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|cuda_status|CUDA initialization failure)"
+    r"Cuda(?:Driver|Runtime)?(?: API)? ?[Ee]rror|cuda_status|(?i:CUDA) initialization failure)"
     r"(?: returned| status| code| failed with| with error| = |:){0,4} *[\[(:]?(?:error |code[=:]? ?|#)?(?P<number>\d{1,3})\b(?!\.\d)"
     r"|\bcu(?:da)?[A-Z]\w{2,40}(?:\([^()\n]{0,80}\))?:? (?:has )?(?:err|error|failed|failure|returned|returns)\b"
     r"(?: with| error| err| code| status| result| value| CUDA| #|[ :=(\[]){0,6}(?P<called>\d{1,3})\b(?!\.\d)"
