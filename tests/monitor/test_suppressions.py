@@ -12,7 +12,7 @@ from gpudoctor.diagnosis import Doctor
 from gpudoctor.findings.model import Suppression
 from gpudoctor.findings.policy import Policy
 from gpudoctor.monitor.configfile import ConfigError
-from gpudoctor.monitor.suppressions import read_suppressions
+from gpudoctor.monitor.suppressions import add_suppression, read_suppressions
 from gpudoctor.sources.memory import TextSource
 
 XID = "[  812.114] NVRM: Xid (PCI:0000:3b:00): 79, pid=4711, name=python3, GPU has fallen off the bus.\n"
@@ -132,3 +132,25 @@ def test_only_and_skip():
     assert diagnose(Policy(only=["nvlink"])).findings == []
     assert diagnose(Policy(skip=["hardware.fell-off-bus"])).findings == []
     assert diagnose(Policy(only=["hardware"], skip=["hardware"])).findings == []
+
+
+def test_adding_leaves_what_stands_there(tmp_path):
+    path = tmp_path / "deep" / "suppressions.toml"
+    first = suppression(reason='a "quoted" \\ reason, 显卡', expires="2027-03-31")
+    add_suppression(path, first)
+    path.write_text("# ours\n" + path.read_text())
+    second = suppression(id="nvlink", subject="0000:3b:00.0")
+    add_suppression(path, second)
+    assert path.read_text().startswith("# ours\n[[suppress]]\n")
+    assert "expires = 2027-03-31\n" in path.read_text()
+    assert read_suppressions(path) == [first, second]
+
+
+def test_nothing_is_added_to_a_file_that_is_wrong_nor_what_would_make_it_wrong(tmp_path):
+    path = write(tmp_path, "[[suppress]]\nid = ")
+    with pytest.raises(ConfigError):
+        add_suppression(path, suppression())
+    assert path.read_text() == "[[suppress]]\nid = "
+    with pytest.raises(ConfigError):
+        add_suppression(tmp_path / "new.toml", suppression(reason="x"))
+    assert not (tmp_path / "new.toml").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,13 @@ from gpudoctor.findings.model import (
     Report,
     SourceInfo,
     Subject,
+    Suppression,
     Undecided,
     Verify,
 )
+from gpudoctor.findings.policy import Policy
+from gpudoctor.monitor.configfile import ConfigError
+from gpudoctor.monitor.suppressions import add_suppression
 from gpudoctor.tui.app import GpuDoctorApp
 from gpudoctor.tui.examination import Text, Unusable
 from gpudoctor.tui.rows import Row
@@ -129,6 +134,20 @@ class Fixed:
 
     def abandon(self) -> None:
         pass
+
+    def suppressions_file(self) -> Path:
+        if self.folder is None:
+            raise LookupError("there is no file for it")
+        return self.folder / "suppressions.toml"
+
+    def suppress(self, suppression: Suppression) -> Report:
+        try:
+            add_suppression(self.suppressions_file(), suppression)
+        except ConfigError as error:
+            raise LookupError(str(error)) from None
+        before = self.reports[-1]
+        counted, suppressed = Policy(suppressions=[suppression]).apply(before.findings, date.today())
+        return before.model_copy(update={"findings": counted, "suppressed": suppressed})
 
     def exit_status(self, report: Report | None) -> int:
         return 3 if report is None else {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[report.status]

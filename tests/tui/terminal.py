@@ -34,7 +34,8 @@ class Terminal:
         # COLUMNS and LINES, which parallel test runners set, would overrule the size of the terminal itself
         ours = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
         variables = {name: value for name, value in os.environ.items() if name not in ours}
-        variables["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="gpudoctor-test-")
+        self._state = tempfile.TemporaryDirectory(prefix="gpudoctor-test-")  # removed with this object
+        variables["XDG_STATE_HOME"] = self._state.name
         self.began = time.monotonic()
         started = ["-c", program] if program else ["-m", "gpudoctor"]
         command = shlex.join([sys.executable, *started, *arguments])
@@ -47,6 +48,13 @@ class Terminal:
             codec_errors="replace",
         )
         self.sent = ""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.close(force=True)
+        self._state.cleanup()
 
     def read(self) -> None:
         """Take in what has come."""

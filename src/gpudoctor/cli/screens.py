@@ -7,7 +7,9 @@ import contextlib
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +18,10 @@ from gpudoctor.cli.site import Refused, Settings
 from gpudoctor.tui.examination import Text, Unusable
 
 if TYPE_CHECKING:
+    from gpudoctor.collect.collected import Collected
     from gpudoctor.diagnosis import Doctor
-    from gpudoctor.findings.model import ProbeResult, Report
+    from gpudoctor.findings.model import ProbeResult, Report, Suppression
+    from gpudoctor.monitor.site import Loaded
     from gpudoctor.sources.live import LiveHost
 
 Progress = Callable[[str, "ProbeResult | None"], None]
@@ -76,6 +80,34 @@ class _Diagnosing:
             return 0 if self.args.exit_zero else EXITS["unknown"]
         return exit_status(report, self.args)
 
+    def suppressions_file(self) -> Path:
+        """Return the file that a suppression would be added to; raises LookupError where there is none."""
+        loaded = self._configuration()
+        if loaded is None:
+            raise LookupError("a bundle is judged without suppressions, unless --suppressions FILE names one")
+        if loaded.new_suppressions is None:
+            raise LookupError("GPUDOCTOR_SUPPRESSIONS is empty, so that none hold here")
+        return loaded.new_suppressions
+
+    def suppress(self, suppression: Suppression) -> Report:
+        """Add a suppression to the file and judge anew; raises LookupError, OSError."""
+        from gpudoctor.monitor.configfile import ConfigError
+        from gpudoctor.monitor.suppressions import add_suppression
+
+        try:
+            add_suppression(self.suppressions_file(), suppression)
+        except ConfigError as error:
+            raise LookupError(str(error)) from None
+        doctor = self.doctor()
+        doctor.policy = replace(doctor.policy, suppressions=[*doctor.policy.suppressions, suppression])
+        return self._judge_again(doctor)
+
+    def _configuration(self) -> Loaded | None:
+        return self.settings.loaded
+
+    def _judge_again(self, doctor: Doctor) -> Report:
+        raise NotImplementedError
+
     def abandon(self) -> None:
         """End the child processes; one that hangs in the driver can't be ended and is left behind."""
         import psutil
@@ -104,22 +136,36 @@ class LiveExamination(_Diagnosing):
     def __init__(self, args: argparse.Namespace, settings: Settings) -> None:
         super().__init__(args, settings)
         self.title = "this machine" if args.root == "/" else f"the machine below {args.root}"
+        self._collected: Collected | None = None
 
     def run(self, progress: Progress, on_report: Callable[[Report], None], stop: Callable[[], bool]) -> Report:
         """Probe and judge."""
         from gpudoctor.examine import examine
 
+        self._collected = self.settings.expected()
         return examine(
             self.doctor(),
             self._host(),
             timeout=self.settings.timeout,
             profile=self.settings.profile,
-            collected=self.settings.expected(),
+            collected=self._collected,
             probe_folders=self.settings.probes,
             progress=progress,
             on_report=on_report,
             stop=stop,
         )
+
+    def _configuration(self) -> Loaded:
+        from gpudoctor.monitor.site import load
+
+        return self.settings.loaded or load(Path(self.args.root), self.args.config, self.args.suppressions)
+
+    def _judge_again(self, doctor: Doctor) -> Report:
+        from gpudoctor.collect.collected import Collected
+        from gpudoctor.sources.base import SourceNotes
+
+        notes = SourceNotes("live", str(self._host().root), collected_at=time.time())
+        return doctor.judge(self._collected or Collected(), notes)
 
     def text(self, source: str) -> Text:
         """Open a file of the machine, or what a command prints now."""
@@ -171,6 +217,15 @@ class OfflineExamination(_Diagnosing):
         except SourceUnreadable as error:
             raise Unusable(str(error), 66) from None
         return self._report
+
+    def suppressions_file(self) -> Path:
+        """Return the file; not for standard input, which can't be judged again."""
+        if "-" in self.sources:
+            raise LookupError("standard input is read only once, so it can't be judged anew")
+        return super().suppressions_file()
+
+    def _judge_again(self, doctor: Doctor) -> Report:
+        return self.run(lambda name, result: None, lambda report: None, lambda: False)
 
     def text(self, source: str) -> Text:
         """Open the file of that name; what lies packed or inside another file is read through up to there."""

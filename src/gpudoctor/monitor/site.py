@@ -105,6 +105,7 @@ class Loaded:
     site: Site = field(default_factory=Site)
     files: list[tuple[Path, str]] = field(default_factory=list)
     suppressions: list[Path] = field(default_factory=list)
+    new_suppressions: Path | None = None  # the file to add one to
 
     def facts(self) -> Iterator[Fact]:
         """What is expected, as facts that rules compare with what is there."""
@@ -160,13 +161,13 @@ def load(root: Path, given: str | None, suppressions: str | None, environ: Mappi
     loaded.site = Site.model_validate(merged)
     listed = suppressions if suppressions is not None else environ.get("GPUDOCTOR_SUPPRESSIONS")
     if listed is not None:
-        loaded.suppressions = [Path(listed)] if listed else []
+        loaded.suppressions = possible = [Path(listed)] if listed else []
     elif loaded.site.suppressions:
-        loaded.suppressions = [Path(loaded.site.suppressions)]
-    elif named is None:
-        loaded.suppressions = [path for folder in found if (path := folder / SUPPRESSIONS).is_file()]
+        loaded.suppressions = possible = [Path(loaded.site.suppressions)]
     else:
-        loaded.suppressions = [path for file in files if (path := file.with_name(SUPPRESSIONS)).is_file()]
+        possible = [file.with_name(SUPPRESSIONS) for file in files]
+        loaded.suppressions = [path for path in possible if path.is_file()]
+    loaded.new_suppressions = possible[-1] if possible else None
     return loaded
 
 

@@ -9,6 +9,7 @@ expires = 2027-03-31              # last day, or "never"
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from gpudoctor.findings.model import Suppression
 from gpudoctor.findings.policy import NEVER
 from gpudoctor.monitor.configfile import check, read_toml
+from gpudoctor.monitor.files import write_whole
 
 _ID = re.compile(r"[a-z0-9]+(?:\.[a-z0-9-]+)?")
 
@@ -71,3 +73,17 @@ def read_suppressions(path: Path) -> list[Suppression]:
         )
         for entry in check(_File, data, path, text).suppress
     ]
+
+
+def add_suppression(path: Path, suppression: Suppression) -> None:
+    """Append a suppression to the file, or make the file; what stands there stays as it is. Raises ConfigError, OSError."""
+    check(_File, {"suppress": [suppression.model_dump()]}, path, "")
+    before = ""
+    if path.exists():
+        read_suppressions(path)  # what can't be read isn't added to
+        before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n"
+    words = {name: json.dumps(value, ensure_ascii=False) for name, value in suppression.model_dump().items()}
+    expires = words["expires"] if suppression.expires == NEVER else suppression.expires
+    lines = [f"{name} = {words[name]}" for name in ("id", "subject", "reason")]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, before + "\n".join(["[[suppress]]", *lines, f"expires = {expires}"]) + "\n")

@@ -25,7 +25,7 @@ from gpudoctor.tui.symbols import grade
 from gpudoctor.tui.walk import Walk, WalkFile, host_of, walk_file
 
 if TYPE_CHECKING:
-    from gpudoctor.findings.model import Finding, Report
+    from gpudoctor.findings.model import Finding, Report, Suppression
     from gpudoctor.tui.logtext import LogText
     from gpudoctor.tui.screens.walk import WalkScreen
 
@@ -49,6 +49,13 @@ class GpuDoctorApp(App[int]):
         def __init__(self, place: OpenLog, text: LogText | None, problem: str) -> None:
             super().__init__()
             self.place, self.text, self.problem = place, text, problem
+
+    class Suppressed(Message):
+        """A finding was suppressed and everything judged anew, or there is a reason why not."""
+
+        def __init__(self, report: Report | None, said: str) -> None:
+            super().__init__()
+            self.report, self.said = report, said
 
     def __init__(self, examination: Examination, walks: WalkFile | None = None) -> None:
         super().__init__()
@@ -171,6 +178,41 @@ class GpuDoctorApp(App[int]):
             walk = Walk(host, finding.key, finding.title, rungs)
         self._walk = WalkScreen(finding, report, walk, self._walks, self.examine)
         self.push_screen(self._walk)
+
+    def open_suppress(self, finding: Finding) -> None:
+        """Ask why and until when, and suppress the finding."""
+        from gpudoctor.tui.screens.suppress import SuppressScreen
+
+        try:
+            path = self.examination.suppressions_file()
+        except LookupError as error:
+            self.post_message(self.Suppressed(None, str(error.args[0])))
+            return
+
+        def work(suppression: Suppression) -> None:
+            try:
+                report = self.examination.suppress(suppression)
+            except (LookupError, OSError) as error:
+                said = error.args[0] if isinstance(error, LookupError) else f"{path}: {error.strerror or error}"
+                self.post_message(self.Suppressed(None, str(said)))
+            else:
+                until = "for good" if suppression.expires == "never" else f"until {suppression.expires}"
+                self.post_message(self.Suppressed(report, f"{finding.title}, {until}. Written to {path}"))
+
+        def asked(suppression: Suppression | None) -> None:
+            if suppression is not None:
+                threading.Thread(target=work, args=(suppression,), name="suppress", daemon=True).start()
+
+        self.push_screen(SuppressScreen(finding, path), asked)
+
+    def on_gpu_doctor_app_suppressed(self, event: Suppressed) -> None:
+        """Show what counts now, or say why nothing changed."""
+        if event.report is None:
+            self.notify(plain(event.said), title="Not suppressed", severity="warning", timeout=8, markup=False)
+            return
+        self.report = event.report
+        self._main.show_report(event.report, final=True)
+        self.notify(plain(event.said), title="Suppressed", timeout=6, markup=False)
 
     def _tell_of_walks(self, report: Report) -> None:
         """After a restart: what became of what was being fixed."""

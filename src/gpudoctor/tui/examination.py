@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from gpudoctor.findings.model import ProbeResult, Report
+    from gpudoctor.findings.model import ProbeResult, Report, Suppression
 
 
 class Unusable(Exception):
@@ -53,6 +53,14 @@ class Examination(Protocol):
 
     def text(self, source: str) -> Text:
         """Open what a piece of evidence names; raises LookupError with one line where that isn't possible."""
+        ...
+
+    def suppressions_file(self) -> Path:
+        """Return the file that a suppression would be added to; raises LookupError with one line where there is none."""
+        ...
+
+    def suppress(self, suppression: Suppression) -> Report:
+        """Add a suppression to the file and judge anew what was read; raises LookupError or OSError."""
         ...
 
     def exit_status(self, report: Report | None) -> int:

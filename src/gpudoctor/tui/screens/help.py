@@ -28,6 +28,7 @@ _MARKS = (
     ("warning", "warning: it works, but not as it should"),
     ("info", "for your information, or trouble of an earlier boot"),
     ("advice", "advice: worth doing, explains no fault"),
+    ("suppressed", "suppressed: true, but somebody lives with it until a day"),
     ("undecided", "could not be decided; says what would decide it"),
 )
 _RISKS = (

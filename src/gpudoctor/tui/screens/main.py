@@ -17,8 +17,8 @@ from textual.screen import Screen
 from gpudoctor.tui.rows import Copy, Fold, Goto, OpenLog, OpenNode, Row, fit, paragraph, plain, row
 from gpudoctor.tui.symbols import SYMBOLS
 from gpudoctor.tui.widgets.banner import Banner
-from gpudoctor.tui.widgets.detail import detail_rows, undecided_rows
-from gpudoctor.tui.widgets.findings import UNDECIDED, FindingList, undecided_key
+from gpudoctor.tui.widgets.detail import detail_rows, suppressed_rows, undecided_rows
+from gpudoctor.tui.widgets.findings import SUPPRESSED, UNDECIDED, FindingList, suppressed_key, undecided_key
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.node import node_line, node_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
@@ -28,7 +28,7 @@ from gpudoctor.tui.widgets.timeline import timeline_rows
 if TYPE_CHECKING:
     from textual.widgets import Input
 
-    from gpudoctor.findings.model import Finding, Report, Undecided
+    from gpudoctor.findings.model import Finding, Report, Suppressed, Undecided
     from gpudoctor.tui.app import GpuDoctorApp
 
 VIEWS = ("Findings", "Node", "Timeline", "Probes")
@@ -41,10 +41,12 @@ _HELP = (
 )
 
 
-_UNDECIDED_WORDS = (
-    "These may or may not be so: what would tell was not read, for lack of permission, time or because it is not in the"
-    " bundle. Unfold the row (right) to see each one and what would decide it."
-)
+_GATHERED = {
+    UNDECIDED: "These may or may not be so: what would tell was not read, for lack of permission, time or because it is not"
+    " in the bundle. Unfold the row (right) to see each one and what would decide it.",
+    SUPPRESSED: "These are true and count neither in the verdict nor in the exit status, as somebody decided to live with"
+    " them for a while. Unfold the row (right) to see why and until when.",
+}
 
 
 def part_of(whole: Report, shown: Report | None) -> Report:
@@ -74,6 +76,7 @@ class MainScreen(Screen[None]):
         Binding("right_square_bracket", "next(1)", "Next finding", show=False),
         Binding("y", "copy", "Copy", tooltip="copy the command, reference or line under the cursor"),
         Binding("s", "save", "Save", tooltip="save the report as a file"),
+        Binding("x", "suppress", "Suppress", tooltip="live with this finding until a day: it counts no more"),
         Binding("r", "again", "Again", tooltip="examine again"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="the detail alone, and back"),
     ]
@@ -248,12 +251,14 @@ class MainScreen(Screen[None]):
             self._shown = None
             page.set_rows(self._nothing(page.room))
         elif key != self._shown:
-            from gpudoctor.findings.model import Finding
+            from gpudoctor.findings.model import Finding, Suppressed
 
             new = self._shown is None or key.partition(":")[2] != self._shown.partition(":")[2]
             self._shown = key
             if isinstance(subject, Finding):
                 rows = list(detail_rows(subject, self.report, page.room))
+            elif isinstance(subject, Suppressed):
+                rows = list(suppressed_rows(subject, self.report, page.room))
             else:
                 rows = list(undecided_rows(subject, page.room))
             page.set_rows(rows, top=new)
@@ -262,8 +267,8 @@ class MainScreen(Screen[None]):
         if self.report is None:
             return []
         here = self.query_one(FindingList).current
-        if here is not None and here.key == UNDECIDED:
-            return list(paragraph(_UNDECIDED_WORDS, width))
+        if here is not None and here.key in _GATHERED:
+            return list(paragraph(_GATHERED[here.key], width))
         if self.report.findings:
             return []
         mark = f"{SYMBOLS[self.report.status]} "
@@ -277,7 +282,7 @@ class MainScreen(Screen[None]):
             page = self.query_one("#timeline", RowList)
             page.set_rows(list(timeline_rows(self.report, page.room)))
 
-    def chosen(self) -> Finding | Undecided | None:
+    def chosen(self) -> Finding | Suppressed | Undecided | None:
         """Return what the cursor of the list is on."""
         here = self.query_one(FindingList).current
         if here is None or self.report is None:
@@ -285,6 +290,9 @@ class MainScreen(Screen[None]):
         for finding in self.report.findings:
             if finding.key == here.key:
                 return finding
+        for known in self.report.suppressed:
+            if suppressed_key(known) == here.key:
+                return known
         return next((entry for entry in self.report.undecided if undecided_key(entry) == here.key), None)
 
     def reveal(self, key: str) -> None:
@@ -298,6 +306,8 @@ class MainScreen(Screen[None]):
         """Offer only what does something now."""
         if action == "walk":
             return self._view == 0 and self._finding() is not None
+        if action == "suppress":
+            return self._view == 0 and not self._examining and self._finding() is not None
         if action == "again":
             return not self._examining
         if action == "save":
@@ -440,6 +450,11 @@ class MainScreen(Screen[None]):
         if self.report is not None:
             self.doctor.open_save(self.report)
 
+    def action_suppress(self) -> None:
+        """Ask why and until when the finding need not count."""
+        if (finding := self._finding()) is not None:
+            self.doctor.open_suppress(finding)
+
     def help_words(self) -> str:
         """Say what this screen is for."""
         return _HELP
@@ -450,6 +465,8 @@ class MainScreen(Screen[None]):
             yield SystemCommand(name, f"Show the view: {name.lower()}", partial(self.action_view, number))
         if self._finding() is not None:
             yield SystemCommand("Walk-through", "Be led through the fix of this finding", self.action_walk)
+            if not self._examining:
+                yield SystemCommand("Suppress", "Live with this finding until a day", self.action_suppress)
         if self.report is not None:
             yield SystemCommand("Save report", "As text, Markdown or JSON", self.action_save)
             for finding in self.report.findings:

@@ -10,7 +10,7 @@ from gpudoctor.tui.rows import Copy, Goto, OpenLog, Row, acting, chop, fit, head
 from gpudoctor.tui.symbols import SYMBOLS, grade
 
 if TYPE_CHECKING:
-    from gpudoctor.findings.model import Finding, Fix, Report, Undecided
+    from gpudoctor.findings.model import Finding, Fix, Report, Suppressed, Undecided
 
 _SHOWN_EVIDENCE = 40
 
@@ -39,6 +39,18 @@ def detail_rows(finding: Finding, report: Report, width: int) -> Iterator[Row]:
         yield heading("References", width)
         for reference in finding.references:
             yield from acting(paragraph(reference, width, "link"), Copy(plain(reference), "reference"))
+
+
+def suppressed_rows(suppressed: Suppressed, report: Report, width: int) -> Iterator[Row]:
+    """Yield the page of a finding that doesn't count: why not, then the finding."""
+    entry = suppressed.suppression
+    until = "for good" if entry.expires == "never" else f"up to and including {entry.expires}"
+    yield from paragraph(f"Suppressed {until}", width, "suppressed", indent="  ", first=f"{SYMBOLS['suppressed']} ")
+    yield from paragraph(f"Reason: {entry.reason}", width)
+    whatever = ", whatever it is about" if entry.subject == "*" else f", about {entry.subject}"
+    yield from paragraph(f"It holds for {entry.id}{whatever}; it stands in the suppressions file.", width, "dim")
+    yield row("")
+    yield from detail_rows(suppressed.finding, report, width)
 
 
 def undecided_rows(undecided: Undecided, width: int) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The findings by rank: causes, what they explain folded under them, advice, and what could not be decided."""
+"""The findings by rank: causes, what they explain folded under them, advice, what is suppressed, what wasn't decided."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from gpudoctor.tui.symbols import SYMBOLS, grade
 from gpudoctor.tui.widgets.rows import RowList
 
 if TYPE_CHECKING:
-    from gpudoctor.findings.model import Finding, Report, Subject, Undecided
+    from gpudoctor.findings.model import Finding, Report, Subject, Suppressed, Undecided
 
-UNDECIDED = "undecided"
-_ASK = "undecided:"
+UNDECIDED, SUPPRESSED = "undecided", "suppressed"  # keys of the rows that gather them
 _WIDE = 64  # from here on subject and confidence have columns of their own
 
 
 def undecided_key(undecided: Undecided) -> str:
     """Name the row of an undecided rule."""
-    return f"{_ASK}{undecided.id}"
+    return f"{UNDECIDED}:{undecided.id}"
+
+
+def suppressed_key(suppressed: Suppressed) -> str:
+    """Name the row of a suppressed finding."""
+    return f"{SUPPRESSED}:{suppressed.finding.key}"
 
 
 def about(subjects: list[Subject]) -> str:
@@ -32,7 +36,7 @@ def about(subjects: list[Subject]) -> str:
 
 
 def finding_rows(report: Report, width: int, *, folded: set[str], unfolded: set[str], filter: str = "") -> list[Row]:
-    """Return the list. Consequences and the undecided are folded unless in `unfolded`; a filter unfolds what it finds."""
+    """Return the list. What lies under another row is folded unless in `unfolded`; a filter unfolds what it finds."""
     children, roots = _tree(report.findings)
     kept = _kept(report, filter)
     rows: list[Row] = []
@@ -50,17 +54,33 @@ def finding_rows(report: Report, width: int, *, folded: set[str], unfolded: set[
 
     for finding in roots:
         add(finding, 0, frozenset())
-    undecided = [entry for entry in report.undecided if kept is None or undecided_key(entry) in kept]
-    if undecided:
-        is_open = (bool(filter) or UNDECIDED in unfolded) and UNDECIDED not in folded
-        mark = SYMBOLS["open" if is_open else "closed"]
-        label = f"{mark} {SYMBOLS['undecided']} Could not be decided ({len(undecided)})"
-        rows.append(row((fit(label, width), "undecided"), key=UNDECIDED, action=Fold(UNDECIDED)))
-        if is_open:
-            for entry in undecided:
-                text = f"{plain(entry.id)}: {plain(entry.ask) or 'needs ' + ', '.join(map(plain, entry.missing))}"
-                rows.append(row(("    ", ""), (fit(text, width - 4), "dim"), key=undecided_key(entry)))
+    for key, title, entries in _gathered(report):
+        shown = [(name, text) for name, text in entries if kept is None or name in kept]
+        if shown:
+            is_open = (bool(filter) or key in unfolded) and key not in folded
+            mark = SYMBOLS["open" if is_open else "closed"]
+            label = f"{mark} {SYMBOLS[key]} {title} ({len(shown)})"
+            rows.append(row((fit(label, width), key), key=key, action=Fold(key)))
+            if is_open:
+                rows += [row("    ", (fit(text, width - 4), "dim"), key=name) for name, text in shown]
     return rows
+
+
+def _gathered(report: Report) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Yield what is gathered below the findings: key and title of the row, then key and text of what lies under it."""
+    suppressed = []
+    for known in report.suppressed:
+        until = "for good" if known.suppression.expires == "never" else f"until {known.suppression.expires}"
+        suppressed.append((suppressed_key(known), f"{plain(known.finding.title)} ({until})"))
+    for over in report.expired_suppressions:
+        text = f"{plain(over.id)}: its suppression ended {plain(over.expires)}, it counts again ({plain(over.reason)})"
+        suppressed.append((f"{SUPPRESSED}:{over.id}:{over.subject}", text))
+    yield SUPPRESSED, "Suppressed", suppressed
+    undecided = []
+    for entry in report.undecided:
+        text = f"{plain(entry.id)}: {plain(entry.ask) or 'needs ' + ', '.join(map(plain, entry.missing))}"
+        undecided.append((undecided_key(entry), text))
+    yield UNDECIDED, "Could not be decided", undecided
 
 
 def _tree(findings: list[Finding]) -> tuple[dict[str, list[Finding]], list[Finding]]:
@@ -109,6 +129,9 @@ def _kept(report: Report, filter: str) -> set[str] | None:
         text = f"{entry.id} {entry.ask} {' '.join(entry.missing)} undecided".lower()
         if all(word in text or (word.startswith("area:") and entry.id.startswith(word[5:])) for word in words):
             kept.add(undecided_key(entry))
+    for known in report.suppressed:
+        if all(word == SUPPRESSED or _fits(known.finding, word) for word in words):
+            kept.add(suppressed_key(known))
     return kept
 
 
@@ -226,8 +249,8 @@ class FindingList(RowList):
             self._set_fold(here.key, self._is_open(here.key))
 
     def action_choose(self) -> None:
-        """Enter on the undecided folds; on anything else it is for the screen."""
-        if (here := self.current) is not None and here.key == UNDECIDED:
+        """Enter on a row that only gathers others folds; on anything else it is for the screen."""
+        if (here := self.current) is not None and here.key in (UNDECIDED, SUPPRESSED):
             self.action_turn()
         else:
             super().action_choose()
@@ -241,8 +264,9 @@ class FindingList(RowList):
         self.show_rows()
 
     def _go_to_parent(self, key: str) -> None:
-        if key.startswith(_ASK):
-            self.select(UNDECIDED)
+        gathering, colon, _ = key.partition(":")
+        if colon and gathering in (UNDECIDED, SUPPRESSED):
+            self.select(gathering)
             return
         finding = next((f for f in self.report.findings if f.key == key), None) if self.report else None
         for parent in finding.caused_by if finding else []:

@@ -26,6 +26,7 @@ STYLES = [
     "ok",
     "unknown",
     "undecided",
+    "suppressed",
     "dim",
     "bold",
     "heading",
