@@ -1,0 +1,186 @@
+"""What is wrong: each cause with its evidence, what it explains folded under it, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpudoctor.findings.model import Finding, Fix, Report, Subject, Undecided
+from gpudoctor.report.evidence import quote
+from gpudoctor.report.html.markup import mark, prose, table, text
+from gpudoctor.report.overview import short_address
+from gpudoctor.report.times import stamp
+
+_SHOWN_EVIDENCE = 40
+_RISKS = {
+    "read-only": "read-only",
+    "safe": "safe",
+    "restarts-app": "restarts programs",
+    "disrupts-node": "disrupts the node",
+    "data-loss": "may lose data",
+    "vendor": "for the vendor",
+}
+
+
+def anchors(report: Report, prefix: str = "") -> dict[str, str]:
+    """Return the id on the page for each finding's key."""
+    return {finding.key: f"{prefix}finding-{number}" for number, finding in enumerate(report.findings, start=1)}
+
+
+def findings(report: Report, ids: dict[str, str], level: int = 2) -> Iterator[str]:
+    """Yield the sections of causes and of advice; `level` is that of their headings."""
+    roots = _roots(report, ids)
+    causes = [finding for finding in roots if finding.role != "advice"]
+    advice = [finding for finding in roots if finding.role == "advice"]
+    for title, group in (("What is wrong", causes), ("Worth doing", advice)):
+        if group:
+            yield f"<section><h{level}>{title}</h{level}>"
+            for finding in group:
+                yield from _finding(finding, report, ids, level + 1)
+            yield "</section>"
+
+
+def undecided(entries: Sequence[Undecided], level: int = 2) -> Iterator[str]:
+    """Yield what could not be decided, and what would decide it."""
+    if not entries:
+        return
+    yield f"<section><h{level}>Could not be decided</h{level}>"
+    yield "<p>These may or may not be so: what would tell it was not read.</p>"
+    rows = [
+        (f"<code>{text(entry.id)}</code>", prose(entry.ask or f"needs {', '.join(entry.missing)}")) for entry in entries
+    ]
+    yield from table("What would decide it", ("Finding", "What would decide it"), rows, kind="plain")
+    yield "</section>"
+
+
+def _roots(report: Report, ids: dict[str, str]) -> list[Finding]:
+    """Return the findings that stand by themselves; what explains each other in a circle stands, too, rather than nowhere."""
+    roots: list[Finding] = []
+    placed: set[str] = set()
+
+    def place(finding: Finding) -> None:
+        placed.add(finding.key)
+        for other in _follows(finding, report):
+            if other.key not in placed and _first_cause(other, ids) == finding.key:
+                place(other)
+
+    for wanted in (True, False):
+        for finding in report.findings:
+            if finding.key not in placed and (_first_cause(finding, ids) is None) == wanted:
+                roots.append(finding)
+                place(finding)
+    return [finding for finding in report.findings if finding in roots]
+
+
+def _first_cause(finding: Finding, ids: dict[str, str]) -> str | None:
+    return next((key for key in finding.caused_by if key in ids), None)
+
+
+def _grade(finding: Finding) -> str:
+    return "advice" if finding.role == "advice" else finding.severity
+
+
+def _finding(finding: Finding, report: Report, ids: dict[str, str], level: int) -> Iterator[str]:
+    grade = _grade(finding)
+    yield f'<article class="finding {grade}" id="{ids[finding.key]}">'
+    yield f"<h{level}>{mark(grade)} {text(finding.title)}</h{level}>"
+    yield _meta(finding)
+    yield f'<p class="because">{prose(finding.because)}</p>'
+    if finding.evidence or _follows(finding, report):
+        yield f"<h{level + 1}>Why</h{level + 1}>"
+        yield f'<ul class="tree"><li><strong>{text(finding.title)}</strong><ul>'
+        yield from _evidence(finding)
+        yield from _consequences(finding, report, ids, {finding.key})
+        yield "</ul></li></ul>"
+    yield from _ladder(finding, f"h{level + 1}")
+    yield "</article>"
+
+
+def _meta(finding: Finding) -> str:
+    about = ", ".join(_subject(subject) for subject in finding.subjects)
+    seen = []
+    if finding.count > 1:
+        seen.append(f"seen {finding.count} times")
+    if finding.first_seen is not None:
+        seen.append(f"first {stamp(finding.first_seen)}")
+    if finding.last_seen is not None and finding.last_seen != finding.first_seen:
+        seen.append(f"last {stamp(finding.last_seen)}")
+    grade = _grade(finding)
+    words = [finding.confidence, about, ", ".join(seen), "earlier boot" if finding.history else ""]
+    said = " · ".join(text(word) for word in words if word)
+    return f'<p class="meta"><span class="badge {grade}">{grade}</span> {said} · <code>{text(finding.id)}</code></p>'
+
+
+def _subject(subject: Subject) -> str:
+    if subject.kind == "gpu":
+        return subject.name if subject.name.startswith("GPU") else f"GPU {short_address(subject.name)}"
+    return f"{subject.kind} {subject.name}" if subject.name != subject.kind else "the node"
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    for where in finding.evidence[:_SHOWN_EVIDENCE]:
+        said = quote(where)
+        yield f'<li><code class="place">{text(where)}</code>' + (f"<pre>{text(said)}</pre>" if said else "") + "</li>"
+    if (more := len(finding.evidence) - _SHOWN_EVIDENCE) > 0:
+        yield f"<li>and {more} more places</li>"
+
+
+def _follows(finding: Finding, report: Report) -> list[Finding]:
+    return [other for other in report.findings if finding.key in other.caused_by]
+
+
+def _consequences(finding: Finding, report: Report, ids: dict[str, str], above: set[str]) -> Iterator[str]:
+    """Yield what a finding explains; where several causes explain it, it stands under the first and the others point there."""
+    follows = [other for other in _follows(finding, report) if other.key not in above]
+    if not follows:
+        return
+    yield '<li>so it explains:<ul class="follows">'
+    for other in follows:
+        grade = _grade(other)
+        if _first_cause(other, ids) != finding.key:
+            yield f'<li>{mark(grade)} <a href="#{ids[other.key]}">{text(other.title)}</a></li>'
+            continue
+        yield f'<li><details id="{ids[other.key]}"><summary>{mark(grade)} {text(other.title)}</summary>'
+        yield f'{_meta(other)}<p>{prose(other.because)}</p><ul class="tree">'
+        yield from _evidence(other)
+        yield from _consequences(other, report, ids, above | {other.key})
+        yield "</ul>"
+        yield from _ladder(other, "")
+        yield "</details></li>"
+    yield "</ul></li>"
+
+
+def _ladder(finding: Finding, heading: str) -> Iterator[str]:
+    """Yield the fixes, how to see that they worked, and references; without a heading the titles are plain lines."""
+    start, end = (f"<{heading}>", f"</{heading}>") if heading else ('<p class="label">', "</p>")
+    if finding.fixes:
+        yield f'{start}What to do, least disruptive first{end}<ol class="ladder">'
+        for fix in finding.fixes:
+            yield from _fix(fix)
+        yield "</ol>"
+    if finding.verify.probes:
+        probes = ", ".join(finding.verify.probes)
+        yield f"{start}See that it worked{end}<p>Run <code>gpudoctor</code> again; it asks {text(probes)}.</p>"
+    links = [link for link in finding.references if link.startswith(("https://", "http://"))]
+    if links:
+        yield f"{start}References{end}<ul>"
+        yield from (f'<li><a href="{text(link)}" rel="noreferrer">{text(link)}</a></li>' for link in links)
+        yield "</ul>"
+
+
+def _fix(fix: Fix) -> Iterator[str]:
+    yield f'<li><p><strong>{text(fix.title)}</strong> <span class="badge risk-{fix.risk}">{_RISKS[fix.risk]}</span>'
+    if fix.needs:
+        yield f'<span class="needs">needs {text(", ".join(fix.needs))}</span>'
+    yield "</p>"
+    if fix.why:
+        yield f"<p>{prose(fix.why)}</p>"
+    if fix.commands:
+        lines = "\n".join(
+            f'<span class="remark">{text(line)}</span>'
+            if command.startswith("#")
+            else f'<span class="command">{text(line)}</span>'
+            for command in fix.commands
+            for line in command.splitlines()
+        )
+        yield f'<pre class="commands"><code>{lines}</code></pre>'
+    yield "</li>"

@@ -1,0 +1,218 @@
+"""What of a node is worth a person's eye, in words, each with the grade that it deserves.
+
+Grades are "" (fine), "warning" and "critical". Values come from `Report.node`; what was not read is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpudoctor.findings.model import Finding, Report
+
+Said = tuple[str, str]
+
+NOTHING: Said = ("", "")
+LABELS = {
+    "host": "Host",
+    "os": "System",
+    "kernel": "Kernel",
+    "container": "Container",
+    "module": "Kernel module",
+    "driver": "Driver",
+    "cuda": "CUDA of the driver",
+}
+PATHS = {
+    "NV": "NVLink, and how many links",
+    "PIX": "one PCIe switch",
+    "PXB": "several PCIe switches",
+    "PHB": "the PCIe host bridge of a processor",
+    "NODE": "host bridges within one NUMA node",
+    "SYS": "the link between processors: slow",
+}
+_THROTTLES = {
+    "throttle_hw_thermal": "heat (hardware)",
+    "throttle_sw_thermal": "heat",
+    "throttle_hw_power_brake": "power brake",
+    "throttle_hw_slowdown": "hardware slowdown",
+    "throttle_sw_power": "power cap",
+    "throttle_sync_boost": "sync boost",
+}
+_STALLED = 20.0  # percent of ten seconds that tasks waited
+_MIB = 1024
+
+
+def node_words(report: Report) -> str:
+    """Say in one line which machine this is."""
+    node = report.node
+    names = [short_name(str(gpu.get("name") or "GPU")) for gpu in gpus(node)]
+    driver = node.get("driver") or node.get("module")
+    parts = [
+        f"{len(report.nodes)} nodes" if report.nodes else "",
+        str(node.get("host") or ""),
+        ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
+        f"driver {driver}" if driver else "",
+        f"CUDA {node['cuda']}" if node.get("cuda") else "",
+        str(node.get("os") or ""),
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def gpus(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the node's GPUs, each with its NVLink summary."""
+    links = node.get("nvlink") or {}
+    return [{**gpu, "nvlink": links.get(gpu.get("gpu"))} for gpu in node.get("gpus") or [] if isinstance(gpu, Mapping)]
+
+
+def short_name(name: str) -> str:
+    """Drop what every name begins with.
+
+    >>> short_name("NVIDIA GeForce RTX 4090")
+    'RTX 4090'
+    """
+    return name.removeprefix("NVIDIA ").removeprefix("GeForce ")
+
+
+def short_address(name: str) -> str:
+    """Drop the PCI domain where it is the usual one.
+
+    >>> short_address("0000:3b:00.0")
+    '3b:00.0'
+    """
+    return name.removeprefix("0000:")
+
+
+def worst(gpu: Mapping[str, Any], findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding that ranks first among those about a GPU; advice is none."""
+    names = {str(gpu[name]) for name in ("gpu", "pci", "uuid") if gpu.get(name)}
+    about = (f for f in findings if any(s.kind == "gpu" and s.name in names for s in f.subjects))
+    return next((finding for finding in about if finding.role != "advice"), None)
+
+
+def state(gpu: Mapping[str, Any], findings: Sequence[Finding]) -> Said:
+    """Say how a GPU is."""
+    if gpu.get("state") in ("lost", "error"):
+        return str(gpu["state"]), "critical"
+    found = worst(gpu, findings)
+    if found is not None:
+        return found.title, found.severity if found.severity != "info" else ""
+    return ("ok", "") if gpu.get("state") in (None, "ok") else (str(gpu["state"]), "warning")
+
+
+def memory(gpu: Mapping[str, Any]) -> Said:
+    """Say how full a GPU's memory is."""
+    total = gpu.get("memory_total")
+    if not total:
+        return NOTHING
+    used = gpu.get("memory_used")
+    if used is None:
+        return f"{total / _MIB:.0f} GiB", ""
+    return f"{used / _MIB:.0f} of {total / _MIB:.0f} GiB", "warning" if used / total > 0.97 else ""
+
+
+def temperature(gpu: Mapping[str, Any]) -> Said:
+    """Say how hot a GPU is, measured by its own limit."""
+    heat = gpu.get("temperature")
+    if heat is None:
+        return NOTHING
+    limit = gpu.get("temperature_slowdown") or 90
+    return f"{heat:.0f} °C", "critical" if heat >= limit else "warning" if heat >= limit - 5 else ""
+
+
+def power(gpu: Mapping[str, Any]) -> Said:
+    """Say what a GPU draws, and of how much."""
+    drawn, cap = gpu.get("power"), gpu.get("power_limit")
+    if drawn is None:
+        return NOTHING
+    lowered = cap is not None and (gpu.get("power_limit_default") or 0) > cap
+    return f"{drawn:.0f}{f' of {cap:.0f}' if cap else ''} W", "warning" if lowered else ""
+
+
+def clock(gpu: Mapping[str, Any]) -> Said:
+    """Say how fast a GPU's processors run."""
+    now, most = gpu.get("clock_sm"), gpu.get("clock_sm_max")
+    return (f"{now}{f' of {most}' if most else ''} MHz", "") if now is not None else NOTHING
+
+
+def slowed(gpu: Mapping[str, Any]) -> Said:
+    """Say what holds a GPU's clocks down."""
+    held = [word for field, word in _THROTTLES.items() if gpu.get(field)]
+    return (", ".join(held), "warning") if held else NOTHING
+
+
+def busy(gpu: Mapping[str, Any]) -> Said:
+    """Say how much of the time a GPU works."""
+    return (f"{gpu['utilization']:.0f} %", "") if gpu.get("utilization") is not None else NOTHING
+
+
+def pcie(gpu: Mapping[str, Any]) -> Said:
+    """Say what the PCIe link runs at; an idle GPU's lower generation saves power, a narrower link is never right."""
+    generation, width = gpu.get("pcie_gen"), gpu.get("pcie_width")
+    generation_max, width_max = gpu.get("pcie_gen_max"), gpu.get("pcie_width_max")
+    if generation is None and width is None:
+        return NOTHING
+    now = f"gen {generation or '?'} x{width or '?'}"
+    if (generation, width) == (generation_max, width_max) or (generation_max is None and width_max is None):
+        return now, ""
+    narrow = width is not None and width_max is not None and width < width_max
+    return f"{now} of gen {generation_max or '?'} x{width_max or '?'}", "warning" if narrow else ""
+
+
+def nvlink(gpu: Mapping[str, Any]) -> Said:
+    """Say how many NVLink links are up."""
+    link = gpu.get("nvlink")
+    if not link:
+        return NOTHING
+    errors = f", {link['errors']} errors" if link["errors"] else ""
+    return f"{link['active']} of {link['links']} up{errors}", "warning" if link["active"] < link["links"] else ""
+
+
+def ecc(gpu: Mapping[str, Any]) -> Said:
+    """Say what ECC memory reports."""
+    if gpu.get("ecc") is False:
+        return "off", ""
+    if gpu.get("remap_failed"):
+        return "row remap failed", "critical"
+    if gpu.get("remap_pending") or gpu.get("retired_pending"):
+        return "repair pending", "warning"
+    bad = (gpu.get("ecc_uncorrectable_volatile") or 0) + (gpu.get("ecc_uncorrectable_aggregate") or 0)
+    if bad:
+        return f"{bad} uncorrectable", "warning"
+    return ("ok", "") if gpu.get("ecc") else NOTHING
+
+
+def versions(node: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (what, version, what is wrong with it), driver first."""
+    module, driver = node.get("module"), node.get("driver")
+    for key in ("module", "driver", "cuda"):
+        if node.get(key):
+            differs = key == "driver" and module and driver != module
+            yield LABELS[key], str(node[key]), f"not the kernel module's {module}" if differs else ""
+    loaded = module or driver
+    for name, found in (node.get("libraries") or {}).items():
+        other = [version for version in found if loaded and version != loaded]
+        yield str(name), ", ".join(map(str, found)), f"not the kernel module's {loaded}" if other else ""
+    for name, found in (node.get("software") or {}).items():
+        yield str(name), ", ".join(map(str, found)), "several versions" if len(found) > 1 else ""
+
+
+def host(node: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (what, value, what is wrong with it) of the host."""
+    for key in ("host", "os", "kernel", "container"):
+        if node.get(key):
+            yield LABELS[key], str(node[key]), ""
+    given = node.get("memory") or {}
+    if given.get("total"):
+        free = f", {given['available'] / _MIB:.0f} GiB available" if given.get("available") is not None else ""
+        yield "Memory", f"{given['total'] / _MIB:.0f} GiB{free}", ""
+    if given.get("swap_total"):
+        yield "Swap", f"{(given.get('swap_used') or 0) / _MIB:.0f} of {given['swap_total'] / _MIB:.0f} GiB used", ""
+    for name, what in (("memory", "Memory"), ("cpu", "Processor"), ("io", "Disk")):
+        share = given.get(f"pressure_{name}")
+        if share is not None:
+            yield f"{what} pressure", f"{share:g} % of the time", "tasks wait for it" if share > _STALLED else ""
+    yield from (
+        (LABELS.get(key, key.replace("_", " ").capitalize()), str(value), "")
+        for key, value in node.items()
+        if key not in LABELS and isinstance(value, (str, int, float))
+    )
