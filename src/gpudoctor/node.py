@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.store import FactStore
 
-_BARE = set(Fact.model_fields)
+if TYPE_CHECKING:
+    from gpudoctor.nccl.graph import Graph
+
+_BARE = set(Fact.__struct_fields__)
 _MAX_DEVICES = 64
 _MAX_PROCESSES = 200
 _LIBRARIES = ("cudart", "cudnn", "cublas", "nccl", "cuda")
@@ -22,15 +25,25 @@ def sees_gpu_evidence(store: FactStore) -> bool:
     )
 
 
-def describe_node(store: FactStore) -> dict[str, Any]:
+def graph_of(store: FactStore) -> Graph | None:
+    """Return how the machine's devices reach each other; None where there is nothing to join."""
+    if not (store.of("gpu") or store.of("topology_path")):
+        return None
+    from gpudoctor.nccl.graph import machine_graph
+
+    return machine_graph(store)
+
+
+def describe_node(store: FactStore, graph: Graph | None = None) -> dict[str, Any]:
     """Return the node's description; keys that nothing is known of are left out."""
     gpus: dict[str, dict[str, Any]] = {}
     for fact in store.of("gpu"):
         if fact.gpu is None:
             continue
         entry = gpus.setdefault(fact.gpu, {})
-        for name, value in fact.model_dump(exclude=_BARE, exclude_none=True).items():
-            entry.setdefault(name, value)
+        for name, value in fact.plain().items():
+            if name not in _BARE:
+                entry.setdefault(name, value)
     node: dict[str, Any] = {"gpus": [{"gpu": name, **entry} for name, entry in gpus.items()]}
     for key, kind, field in (
         ("host", "kernel", "node"),
@@ -47,27 +60,30 @@ def describe_node(store: FactStore) -> dict[str, Any]:
             if (value := fact.value(field)) is not None:
                 node.setdefault(key, value)
     parts = {
-        "topology": _topology(store),
+        "topology": _topology(graph) if graph else {},
         "nvlink": _nvlink(store),
         "processes": _processes(store),
         "memory": _memory(store),
+        "libraries": _libraries(store),
         "software": _software(store),
     }
     return node | {key: value for key, value in parts.items() if value}
 
 
-def _topology(store: FactStore) -> dict[str, Any]:
-    """Return the devices, and how each reaches each: `paths[row][column]`, empty where nothing tells it."""
-    paths: dict[tuple[str, str], str] = {}
-    devices: list[str] = []
-    for fact in store.of("topology_path"):
-        a, b, path = str(fact.value("a")), str(fact.value("b")), str(fact.value("path"))
-        paths.setdefault((a, b), path)
-        paths.setdefault((b, a), path)
-        devices += [name for name in (a, b) if name not in devices]
-    if not 1 < len(devices) <= _MAX_DEVICES:
+def _topology(graph: Graph) -> dict[str, Any]:
+    """Return the devices, how each reaches each (`paths[row][column]`, empty where nothing tells it), and their NUMA nodes."""
+    known = {device.name: device for device in (*graph.gpus, *graph.nics)}
+    paths = {key: path.path for key, path in graph.paths.items() if path.path != "?"} or graph.ancestors
+    named = {name for key in paths for name in key}
+    devices = [*known, *sorted(named - set(known))]
+    if not (paths and 1 < len(devices) <= _MAX_DEVICES):
         return {}
-    return {"devices": devices, "paths": [["X" if a == b else paths.get((a, b), "") for b in devices] for a in devices]}
+    topology: dict[str, Any] = {
+        "devices": devices,
+        "paths": [["X" if a == b else paths.get(frozenset((a, b)), "") for b in devices] for a in devices],
+    }
+    numa = {name: device.numa for name, device in known.items() if device.numa is not None}
+    return topology | {"numa": numa} if numa else topology
 
 
 def _nvlink(store: FactStore) -> dict[str, dict[str, int]]:
@@ -111,6 +127,17 @@ def _memory(store: FactStore) -> dict[str, Any]:
         if fact.value("scope") == "some":
             memory.setdefault(f"pressure_{fact.value('resource')}", fact.value("avg10"))
     return memory
+
+
+def _libraries(store: FactStore) -> dict[str, list[str]]:
+    """Return the versions of the driver's user-space libraries; one that is not the kernel module's is a mismatch."""
+    versions: dict[str, list[str]] = {}
+    for fact in store.of("driver_library"):
+        version = fact.value("version")
+        known = versions.setdefault(str(fact.value("name")), [])
+        if version is not None and str(version) not in known:
+            known.append(str(version))
+    return {name: found for name, found in versions.items() if found}
 
 
 def _software(store: FactStore) -> dict[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ DEPARTURES = {
 
 @pytest.mark.parametrize("text,fact,expected,words", DEPARTURES.values(), ids=DEPARTURES)
 def test_departures_are_findings(tmp_path, text, fact, expected, words):
-    report = judged(configure(tmp_path, text), fact.model_copy())
+    report = judged(configure(tmp_path, text), copy(fact))
     found = {finding.id: finding for finding in report.findings}
     assert expected in found
     assert all(word in found[expected].because for word in words)
@@ -135,7 +136,7 @@ MET = {
 
 @pytest.mark.parametrize("text,fact", MET.values(), ids=MET)
 def test_what_is_as_expected_is_silent(tmp_path, text, fact):
-    found = {finding.id for finding in judged(configure(tmp_path, text), fact.model_copy()).findings}
+    found = {finding.id for finding in judged(configure(tmp_path, text), copy(fact)).findings}
     assert not {name for name in found if name.startswith("site.") or name in ("driver.gpu-missing", "driver.no-gpu")}
 
 

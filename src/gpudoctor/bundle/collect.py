@@ -113,10 +113,7 @@ def take(
     source = _SnapshotInMemory(snapshot)
     parts = collect_parts(source, doctor.scanner, apart=False)
     snapshot.report = doctor.judge(parts[0].collected, source.notes)
-    facts = [
-        {"kind": fact.kind, **fact.model_dump(mode="json", exclude_none=True, exclude_defaults=True)}
-        for fact in parts[0].collected.facts
-    ]
+    facts = [{"kind": fact.kind, **fact.plain()} for fact in parts[0].collected.facts]
     snapshot.summary = {
         "facts.json": json.dumps(facts, indent=0).encode(),
         "report.json": snapshot.report.model_dump_json(indent=1).encode() + b"\n",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import Gpu, GpuProcess
 from gpudoctor.facts.host import HostMemory
@@ -225,7 +227,7 @@ def _series(gpus: list[Gpu], processes: list[GpuProcess], logged: list[GpuMemory
     for (name, _), samples in by_gpu.items():
         use = growth("memory in use", [sample.memory_used or 0.0 for sample in samples], fewest=_SNAPSHOTS)
         if use.growing:
-            yield use.model_copy(update={"gpu": name, "where": samples[-1].where})
+            yield replace(use, gpu=name, where=samples[-1].where)
     by_process: dict[tuple[int, str | None], list[GpuProcess]] = {}
     for process in processes:
         if process.pid is not None and process.memory:
@@ -233,7 +235,7 @@ def _series(gpus: list[Gpu], processes: list[GpuProcess], logged: list[GpuMemory
     for (pid, gpu_name), snapshots in by_process.items():
         use = growth(f"of process {pid}", [shot.memory or 0.0 for shot in snapshots], fewest=_SNAPSHOTS)
         if use.growing:
-            yield use.model_copy(update={"gpu": gpu_name, "where": snapshots[-1].where})
+            yield replace(use, gpu=gpu_name, where=snapshots[-1].where)
     blocks: dict[tuple[str, str], list[GpuMemoryUse]] = {}
     for block in logged:
         if block.where is not None:
@@ -242,7 +244,7 @@ def _series(gpus: list[Gpu], processes: list[GpuProcess], logged: list[GpuMemory
         if len(parts) > 2:
             use = growth(label, [value for part in parts for value in (part.first, part.last)])
             if use.growing:
-                yield use.model_copy(update={"where": parts[-1].where})
+                yield replace(use, where=parts[-1].where)
 
 
 def _shares(memory: list[HostMemory], gpus: list[Gpu]) -> None:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gpudoctor.engine.compile import Alternative, Condition, Reference, Test
 from gpudoctor.facts.base import Fact, LogLine, Scalar
 from gpudoctor.facts.store import FactStore
@@ -137,7 +139,7 @@ def _number(group: list[Fact], condition: Condition) -> int:
 
 
 def _fold(group: list[Fact]) -> Fact:
-    return group[0].model_copy(update={"count": sum(fact.count for fact in group)})
+    return replace(group[0], count=sum(fact.count for fact in group))
 
 
 class Vetoes:

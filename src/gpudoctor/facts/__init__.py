@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
 from gpudoctor.facts import comms, container, driver, framework, gpu, host, memory, site
 from gpudoctor.facts.base import Fact, LogLine, Probed, ProbeFailed, Where
 
@@ -13,6 +18,11 @@ def _kinds() -> dict[str, type[Fact]]:
     return {kind.kind: kind for kind in found}
 
 
+def fact_from(kind: str, values: Mapping[str, Any]) -> Fact:
+    """Return the fact of that kind from plain data; raises KeyError (no such kind) or ValueError (it doesn't fit)."""
+    return msgspec.convert(values, KINDS[kind], strict=False)
+
+
 KINDS: dict[str, type[Fact]] = _kinds()
 
-__all__ = ["KINDS", "Fact", "LogLine", "ProbeFailed", "Probed", "Where"]
+__all__ = ["KINDS", "Fact", "LogLine", "ProbeFailed", "Probed", "Where", "fact_from"]

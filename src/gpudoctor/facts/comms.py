@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class NcclTest(Fact):
+class NcclTest(Fact, kw_only=True):
     """One nccl-tests table. Bandwidths in GB/s, sizes in bytes; `busbw_max` is over the largest sizes measured.
 
     `launches` counts the headings that were printed before the first result: above 1, each process runs on its own.
@@ -40,7 +40,7 @@ class NcclTest(Fact):
     shortfall: bool | None = None  # clearly under expected_low
 
 
-class NcclRank(Fact):
+class NcclRank(Fact, kw_only=True):
     """What one rank said of itself in a log or in the device list of nccl-tests."""
 
     kind: ClassVar[str] = "nccl_rank"
@@ -59,7 +59,7 @@ class NcclRank(Fact):
     listed: bool | None = None  # in the device list of nccl-tests
 
 
-class NcclProcess(Fact):
+class NcclProcess(Fact, kw_only=True):
     """What one process of a job said of its library and network, before it knows its rank.
 
     `era` is the wording of its messages where that differs between releases: ranks of one job word them alike.
@@ -80,7 +80,7 @@ class NcclProcess(Fact):
     link_layer: str | None = None  # ib, roce
 
 
-class NcclConnection(Fact):
+class NcclConnection(Fact, kw_only=True):
     """A channel connection in an NCCL log. via: P2P, SHM, NET/IB, NET/Socket ...; `gdr` where the line says GDRDMA."""
 
     kind: ClassVar[str] = "nccl_connection"
@@ -92,7 +92,7 @@ class NcclConnection(Fact):
     channels: int | None = None
 
 
-class NcclWarning(Fact):
+class NcclWarning(Fact, kw_only=True):
     """A `NCCL WARN` line; `position` is file:line in NCCL's source where the line gives it."""
 
     kind: ClassVar[str] = "nccl_warning"
@@ -104,7 +104,7 @@ class NcclWarning(Fact):
     device: int | None = None
 
 
-class NcclJob(Fact):
+class NcclJob(Fact, kw_only=True):
     """What the ranks of one log have in common or not; lists are joined by commas."""
 
     kind: ClassVar[str] = "nccl_job"
@@ -120,7 +120,7 @@ class NcclJob(Fact):
     fabric_gpus: bool | None = None  # GPUs of a kind that is built into clusters with RDMA
 
 
-class DuplicateGpu(Fact):
+class DuplicateGpu(Fact, kw_only=True):
     """Two ranks of one job on one GPU."""
 
     kind: ClassVar[str] = "duplicate_gpu"
@@ -131,7 +131,7 @@ class DuplicateGpu(Fact):
     pci: str | None = None
 
 
-class CollectiveTimeout(Fact):
+class CollectiveTimeout(Fact, kw_only=True):
     """A torch.distributed watchdog message."""
 
     kind: ClassVar[str] = "collective_timeout"
@@ -147,7 +147,7 @@ class CollectiveTimeout(Fact):
     last_completed: int | None = None
 
 
-class FlightRecord(Fact):
+class FlightRecord(Fact, kw_only=True):
     """One process group in a rank's flight recorder dump; sequence, operation and elements are of the first operation that never ended."""
 
     kind: ClassVar[str] = "flight_record"
@@ -161,7 +161,7 @@ class FlightRecord(Fact):
     elements: int | None = None
 
 
-class CollectiveSkew(Fact):
+class CollectiveSkew(Fact, kw_only=True):
     """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch,
     init (never set up the communicator that the others have set up or wait in)."""
 
@@ -175,7 +175,7 @@ class CollectiveSkew(Fact):
     snapshots: int | None = None  # how often the same picture was seen
 
 
-class RasGroup(Fact):
+class RasGroup(Fact, kw_only=True):
     """A communicator whose ranks stand at different counts, in one answer of NCCL's RAS."""
 
     kind: ClassVar[str] = "ras_group"
@@ -189,7 +189,7 @@ class RasGroup(Fact):
     host: str | None = None
 
 
-class GidEntry(Fact):
+class GidEntry(Fact, kw_only=True):
     """A row of show_gids: version v1 or v2, local for link-local addresses."""
 
     kind: ClassVar[str] = "gid_entry"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class Container(Fact):
+class Container(Fact, kw_only=True):
     """Where gpudoctor, or the program that was logged, runs: engine docker, podman, containerd, kubernetes, lxc, wsl."""
 
     kind: ClassVar[str] = "container"
@@ -14,7 +14,7 @@ class Container(Fact):
     id: str | None = None
 
 
-class ContainerEngine(Fact):
+class ContainerEngine(Fact, kw_only=True):
     """A container engine or tool of the host and its version. name: docker, podman, nvidia-ctk, runc ..."""
 
     kind: ClassVar[str] = "container_engine"
@@ -31,7 +31,7 @@ class ContainerEngine(Fact):
     cgroup_version: int | None = None
 
 
-class ContainerRun(Fact):
+class ContainerRun(Fact, kw_only=True):
     """How a container was started: a command line, a compose service or `docker inspect`. `fresh` false for exec."""
 
     kind: ClassVar[str] = "container_run"
@@ -49,7 +49,7 @@ class ContainerRun(Fact):
     fresh: bool = True
 
 
-class HookError(Fact):
+class HookError(Fact, kw_only=True):
     """A line `nvidia-container-cli: <category> error: <message>`, or another hook of the container start that failed.
 
     `reason` is a stable word: requirement, driver_not_loaded, library_mismatch, library_missing, unknown_device,
@@ -64,7 +64,7 @@ class HookError(Fact):
     path: str | None = None
 
 
-class CgroupDevice(Fact):
+class CgroupDevice(Fact, kw_only=True):
     """An entry of a cgroup's device list (v1 devices.list, or a trace of the rules written): `c 195:* m`."""
 
     kind: ClassVar[str] = "cgroup_device"
@@ -74,7 +74,7 @@ class CgroupDevice(Fact):
     access: str
 
 
-class CdiSpec(Fact):
+class CdiSpec(Fact, kw_only=True):
     """A CDI specification, or what `nvidia-ctk cdi list` found; driver_version as its library paths name it."""
 
     kind: ClassVar[str] = "cdi_spec"
@@ -84,7 +84,7 @@ class CdiSpec(Fact):
     driver_version: str | None = None
 
 
-class ImagePackage(Fact):
+class ImagePackage(Fact, kw_only=True):
     """A package that an image's build file installs."""
 
     kind: ClassVar[str] = "image_package"
@@ -93,7 +93,7 @@ class ImagePackage(Fact):
     driver: bool = False  # it brings libraries of the NVIDIA driver
 
 
-class CloudInstance(Fact):
+class CloudInstance(Fact, kw_only=True):
     """The machine type of a cloud, and whether machines of that type carry NVIDIA GPUs (unknown types say nothing)."""
 
     kind: ClassVar[str] = "cloud_instance"
@@ -103,7 +103,7 @@ class CloudInstance(Fact):
     accelerator: str | None = None
 
 
-class K8sPod(Fact):
+class K8sPod(Fact, kw_only=True):
     """A pod. status as kubectl prints it; gpus is the nvidia.com/gpu limit, 0 where its containers show none.
 
     component: device-plugin, driver, toolkit, validator, dcgm, feature-discovery, mig-manager, operator. `failing` where the
@@ -129,7 +129,7 @@ class K8sPod(Fact):
     privileged: bool | None = None
 
 
-class K8sNode(Fact):
+class K8sNode(Fact, kw_only=True):
     """A node of the cluster: GPUs advertised and allocatable, conditions, taints (joined by commas)."""
 
     kind: ClassVar[str] = "k8s_node"
@@ -148,7 +148,7 @@ class K8sNode(Fact):
     kubelet: str | None = None
 
 
-class K8sScheduling(Fact):
+class K8sScheduling(Fact, kw_only=True):
     """The scheduler's sentence `0/4 nodes are available: ...`: how many nodes fall out for which reason."""
 
     kind: ClassVar[str] = "k8s_scheduling"
@@ -166,7 +166,7 @@ class K8sScheduling(Fact):
     message: str = ""
 
 
-class K8sDaemonSet(Fact):
+class K8sDaemonSet(Fact, kw_only=True):
     """A row of `kubectl get daemonset`."""
 
     kind: ClassVar[str] = "k8s_daemonset"
@@ -178,7 +178,7 @@ class K8sDaemonSet(Fact):
     selector: str | None = None
 
 
-class RuntimeClass(Fact):
+class RuntimeClass(Fact, kw_only=True):
     """A RuntimeClass object of the cluster."""
 
     kind: ClassVar[str] = "runtime_class"
@@ -187,7 +187,7 @@ class RuntimeClass(Fact):
     handler: str
 
 
-class SlurmNode(Fact):
+class SlurmNode(Fact, kw_only=True):
     """A node as `scontrol show node` or `sinfo` shows it."""
 
     kind: ClassVar[str] = "slurm_node"
@@ -202,7 +202,7 @@ class SlurmNode(Fact):
     count_low: bool | None = None  # the reason says that fewer GPUs were reported than configured
 
 
-class SlurmJob(Fact):
+class SlurmJob(Fact, kw_only=True):
     """A job: a batch script, `scontrol show job`, or the environment of a job. gpus: GPUs asked for, 0 for none."""
 
     kind: ClassVar[str] = "slurm_job"
@@ -215,7 +215,7 @@ class SlurmJob(Fact):
     seen_by: str | None = None  # script, scontrol
 
 
-class SlurmGres(Fact):
+class SlurmGres(Fact, kw_only=True):
     """GPUs of a node as a configuration file declares them."""
 
     kind: ClassVar[str] = "slurm_gres"

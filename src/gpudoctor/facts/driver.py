@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class KernelModule(Fact):
+class KernelModule(Fact, kw_only=True):
     """A kernel module that is in memory (lsmod, /proc/modules, /proc/driver/nvidia/version, the load line of a log)."""
 
     kind: ClassVar[str] = "kernel_module"
@@ -19,7 +19,7 @@ class KernelModule(Fact):
     seen_by: str | None = None  # lsmod, proc, log, mismatch (the driver's complaint about a client)
 
 
-class ModuleFile(Fact):
+class ModuleFile(Fact, kw_only=True):
     """A module on disk, as modinfo or a file listing shows it, and the kernel that it was built for."""
 
     kind: ClassVar[str] = "module_file"
@@ -34,7 +34,7 @@ class ModuleFile(Fact):
     found: bool = True
 
 
-class DriverLibrary(Fact):
+class DriverLibrary(Fact, kw_only=True):
     """A user-space driver library or client, its version as the loader, its own output or its file name shows it."""
 
     kind: ClassVar[str] = "driver_library"
@@ -48,7 +48,7 @@ class DriverLibrary(Fact):
     seen_by: str | None = None  # mismatch: the driver's complaint about a client
 
 
-class DriverVersion(Fact):
+class DriverVersion(Fact, kw_only=True):
     """The driver version and the highest CUDA version that it supports, as nvidia-smi or NVML report them."""
 
     kind: ClassVar[str] = "driver_version"
@@ -59,7 +59,7 @@ class DriverVersion(Fact):
     seen_by: str | None = None
 
 
-class SmiError(Fact):
+class SmiError(Fact, kw_only=True):
     """nvidia-smi or NVML failed as a whole. `reason` is a stable word for the message.
 
     library_mismatch, driver_not_loaded, no_devices, unknown_error, no_permission, library_not_found, not_found
@@ -75,7 +75,7 @@ class SmiError(Fact):
     seen_by: str | None = None  # nvidia-smi, nvml, dcgm, container
 
 
-class Package(Fact):
+class Package(Fact, kw_only=True):
     """An installed package of the operating system's package manager."""
 
     kind: ClassVar[str] = "package"
@@ -88,7 +88,7 @@ class Package(Fact):
     held: bool | None = None
 
 
-class DkmsModule(Fact):
+class DkmsModule(Fact, kw_only=True):
     """A line of `dkms status`. state: added, built, installed, broken, error ..."""
 
     kind: ClassVar[str] = "dkms_module"
@@ -99,7 +99,7 @@ class DkmsModule(Fact):
     state: str | None = None
 
 
-class DeviceNode(Fact):
+class DeviceNode(Fact, kw_only=True):
     """A device file; `mode` in octal digits such as 666; `present` false where it was looked for and is not there."""
 
     kind: ClassVar[str] = "device_node"
@@ -113,7 +113,7 @@ class DeviceNode(Fact):
     writable: bool | None = None
 
 
-class Service(Fact):
+class Service(Fact, kw_only=True):
     """A service. state: active, inactive, failed, activating, not_found; `enabled` as systemd has it."""
 
     kind: ClassVar[str] = "service"
@@ -126,7 +126,7 @@ class Service(Fact):
     version: str | None = None
 
 
-class ModuleParameter(Fact):
+class ModuleParameter(Fact, kw_only=True):
     """A module parameter (modprobe.d option, /sys/module/*/parameters, /proc/driver/nvidia/params) or blacklist line."""
 
     kind: ClassVar[str] = "module_parameter"
@@ -136,7 +136,7 @@ class ModuleParameter(Fact):
     value_: str | None = None
 
 
-class SecureBoot(Fact):
+class SecureBoot(Fact, kw_only=True):
     """State of Secure Boot and of the kernel lockdown."""
 
     kind: ClassVar[str] = "secure_boot"
@@ -145,7 +145,7 @@ class SecureBoot(Fact):
     lockdown: str | None = None
 
 
-class GpuRefusal(Fact):
+class GpuRefusal(Fact, kw_only=True):
     """The driver's own word that it will not serve a GPU. `legacy` is the branch that it names instead.
 
     reason: not_supported, legacy, open_required, open_unsupported, open_unready, fallen_off.
@@ -162,7 +162,7 @@ class GpuRefusal(Fact):
     legacy: str | None = None
 
 
-class ModuleLoadError(Fact):
+class ModuleLoadError(Fact, kw_only=True):
     """modprobe, insmod or the kernel refused a module. reason: not_found, key_rejected, unknown_symbol, bad_format,
     no_such_device, busy, not_permitted, not_implemented, other."""
 

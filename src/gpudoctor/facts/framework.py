@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class CudaToolkit(Fact):
+class CudaToolkit(Fact, kw_only=True):
     """A CUDA toolkit (nvcc, version.json, a folder /usr/local/cuda-12.4)."""
 
     kind: ClassVar[str] = "cuda_toolkit"
@@ -16,7 +16,7 @@ class CudaToolkit(Fact):
     found: bool = True
 
 
-class SharedLibrary(Fact):
+class SharedLibrary(Fact, kw_only=True):
     """A shared library as ldconfig, ldd or the loader of a program finds it. name: cudart, cudnn, cublas, nccl ..."""
 
     kind: ClassVar[str] = "shared_library"
@@ -31,7 +31,7 @@ class SharedLibrary(Fact):
     seen_by: str | None = None  # ldconfig, ldd, linker, listing, loader (a program's own message), tensorflow
 
 
-class SymbolError(Fact):
+class SymbolError(Fact, kw_only=True):
     """A symbol that the loader misses. `file` wants it; `library` is the file that should have it, where that is said."""
 
     kind: ClassVar[str] = "symbol_error"
@@ -42,7 +42,7 @@ class SymbolError(Fact):
     library: str | None = None
 
 
-class VersionConflict(Fact):
+class VersionConflict(Fact, kw_only=True):
     """Two parts whose versions don't go together. `needed` is what `part` would need of `other`; `advice` what to change.
 
     topic: driver, arch-list, companion, jax, python, wheels, dependency. `cuda` is the CUDA version of the build.
@@ -61,7 +61,7 @@ class VersionConflict(Fact):
     advice: str = ""
 
 
-class VisibleDevices(Fact):
+class VisibleDevices(Fact, kw_only=True):
     """A list of visible GPUs in the environment, against what is there; `problem` where the two don't fit."""
 
     kind: ClassVar[str] = "visible_devices"
@@ -73,7 +73,7 @@ class VisibleDevices(Fact):
     problem: str | None = None
 
 
-class PythonPackage(Fact):
+class PythonPackage(Fact, kw_only=True):
     """A Python distribution. `version` without the local part, which is `local` (cu121, cpu, cxx11abi ...)."""
 
     kind: ClassVar[str] = "python_package"
@@ -85,7 +85,7 @@ class PythonPackage(Fact):
     environment: str | None = None  # the environment's folder
 
 
-class Python(Fact):
+class Python(Fact, kw_only=True):
     """A Python interpreter in use."""
 
     kind: ClassVar[str] = "python"
@@ -94,7 +94,7 @@ class Python(Fact):
     path: str | None = None
 
 
-class RefusedRelease(Fact):
+class RefusedRelease(Fact, kw_only=True):
     """A release that pip was asked for and did not find; `offered` are those that it saw ("none" for no file at all)."""
 
     kind: ClassVar[str] = "refused_release"
@@ -105,7 +105,7 @@ class RefusedRelease(Fact):
     offered: str | None = None
 
 
-class FrameworkBuild(Fact):
+class FrameworkBuild(Fact, kw_only=True):
     """What a framework says, or the tables say, of the build in use; `sees_gpu` only where it was asked."""
 
     kind: ClassVar[str] = "framework_build"
@@ -124,7 +124,7 @@ class FrameworkBuild(Fact):
     min_driver_branch: int | None = None
 
 
-class PythonError(Fact):
+class PythonError(Fact, kw_only=True):
     """The end of a Python traceback, or a bare `XError: message` line."""
 
     kind: ClassVar[str] = "python_error"
@@ -135,7 +135,7 @@ class PythonError(Fact):
     rank: int | None = None
 
 
-class CudaError(Fact):
+class CudaError(Fact, kw_only=True):
     """A CUDA error that a program printed, by name and number where either is visible (from the tables)."""
 
     kind: ClassVar[str] = "cuda_error"
@@ -146,7 +146,7 @@ class CudaError(Fact):
     rank: int | None = None
 
 
-class ArchSupport(Fact):
+class ArchSupport(Fact, kw_only=True):
     """A framework build against a GPU's compute capability, from the tables or from the framework's own warning."""
 
     kind: ClassVar[str] = "arch_support"

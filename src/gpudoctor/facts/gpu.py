@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class Gpu(Fact):
+class Gpu(Fact, kw_only=True):
     """One GPU as one source names it. `gpu` is the best name known (PCI address, else UUID, else index).
 
     Memory in MiB, power in W, temperatures in C, clocks in MHz; throttle reasons are booleans.
@@ -127,7 +127,7 @@ class Gpu(Fact):
     addressing_mode: str | None = None
 
 
-class GpuProduct(Fact):
+class GpuProduct(Fact, kw_only=True):
     """What the product tables say of a GPU that is in evidence (by PCI device id, else by name)."""
 
     kind: ClassVar[str] = "gpu_product"
@@ -147,7 +147,7 @@ class GpuProduct(Fact):
     fp8: bool | None = None
 
 
-class GpuCount(Fact):
+class GpuCount(Fact, kw_only=True):
     """How many GPUs one source counts; `seen_by` as in Gpu, plus framework, dev, expected."""
 
     kind: ClassVar[str] = "gpu_count"
@@ -156,7 +156,7 @@ class GpuCount(Fact):
     number: int
 
 
-class GpuProcess(Fact):
+class GpuProcess(Fact, kw_only=True):
     """A process on a GPU; memory in MiB. `alive` is known only where the process table was read as well."""
 
     kind: ClassVar[str] = "gpu_process"
@@ -168,7 +168,7 @@ class GpuProcess(Fact):
     alive: bool | None = None
 
 
-class NvlinkLink(Fact):
+class NvlinkLink(Fact, kw_only=True):
     """State of one NVLink link; speed in GB/s each way; errors since the driver was loaded."""
 
     kind: ClassVar[str] = "nvlink_link"
@@ -184,7 +184,7 @@ class NvlinkLink(Fact):
     remote_pci: str | None = None
 
 
-class GpuMix(Fact):
+class GpuMix(Fact, kw_only=True):
     """The GPUs of one node are not all alike; `what` is name or vbios, `values` lists what was found."""
 
     kind: ClassVar[str] = "gpu_mix"
@@ -193,7 +193,7 @@ class GpuMix(Fact):
     values: str
 
 
-class XidPattern(Fact):
+class XidPattern(Fact, kw_only=True):
     """Program faults (Xid 13, 31, 43) of one GPU seen together: many programs on one GPU, or one program on many GPUs."""
 
     kind: ClassVar[str] = "xid_pattern"
@@ -203,7 +203,7 @@ class XidPattern(Fact):
     gpus: int | None = None
 
 
-class NvlinkState(Fact):
+class NvlinkState(Fact, kw_only=True):
     """The NVLinks of one GPU, counted. `others_active`: other GPUs of the node have active links; `module`: an SXM board."""
 
     kind: ClassVar[str] = "nvlink_state"
@@ -220,7 +220,7 @@ class NvlinkState(Fact):
     crc: int | None = None
 
 
-class TopologyPath(Fact):
+class TopologyPath(Fact, kw_only=True):
     """How two devices reach each other in `nvidia-smi topo -m`: NV<n>, PIX, PXB, PHB, NODE, SYS, X."""
 
     kind: ClassVar[str] = "topology_path"
@@ -233,7 +233,7 @@ class TopologyPath(Fact):
     b_kind: str | None = None
 
 
-class PeerAccess(Fact):
+class PeerAccess(Fact, kw_only=True):
     """Peer-to-peer ability of a pair: ok, chipset_not_supported, gpu_not_supported, disabled, not_supported, unknown."""
 
     kind: ClassVar[str] = "peer_access"
@@ -245,7 +245,7 @@ class PeerAccess(Fact):
     bandwidth: float | None = None  # GB/s where it was measured
 
 
-class DcgmResult(Fact):
+class DcgmResult(Fact, kw_only=True):
     """A test of `dcgmi diag` that did not pass, or a finding of `dcgmi health`. status: fail, warn, skip."""
 
     kind: ClassVar[str] = "dcgm_result"
@@ -256,7 +256,7 @@ class DcgmResult(Fact):
     code: int | None = None
 
 
-class PcieLink(Fact):
+class PcieLink(Fact, kw_only=True):
     """The PCIe link of one GPU, put together from all that was read: width in lanes, generation 1 to 6.
 
     *_device: what the GPU itself can do; *_port: what the port above it can do; *_max: what the driver says that both
@@ -280,7 +280,7 @@ class PcieLink(Fact):
     busy: bool | None = None
 
 
-class Xid(Fact):
+class Xid(Fact, kw_only=True):
     """An Xid (`NVRM: Xid (PCI:0000:3b:00): 79, ...`), from the kernel log or from a program that passes it on.
 
     name, class_ (the id that the tables give it first), severity: from the tables. seen_by: kernel, companion (an Xid 45
@@ -302,7 +302,7 @@ class Xid(Fact):
     action: str | None = None  # what an Xid 154 asks for: none, gpu_reset, node_reboot, drain_p2p, drain_and_reset
 
 
-class PcieError(Fact):
+class PcieError(Fact, kw_only=True):
     """An error of the PCIe bus that the kernel logged (AER, DPC, APEI, hot-plug).
 
     severity: corrected, nonfatal, fatal, unrecovered (no driver could recover the device), link_down. `gpu` is set where
@@ -318,7 +318,7 @@ class PcieError(Fact):
     source: str = "aer"  # aer, dpc, apei, hotplug
 
 
-class Sxid(Fact):
+class Sxid(Fact, kw_only=True):
     """An NVSwitch SXid; `fatal` is what the line itself says, `ignorable` what the tables say."""
 
     kind: ClassVar[str] = "sxid"
@@ -333,7 +333,7 @@ class Sxid(Fact):
     detail: str = ""
 
 
-class LostTogether(Fact):
+class LostTogether(Fact, kw_only=True):
     """Several GPUs that were lost at about the same moment."""
 
     kind: ClassVar[str] = "lost_together"
@@ -343,7 +343,7 @@ class LostTogether(Fact):
     parent: str | None = None  # a bridge that all of them hang on
 
 
-class FarNic(Fact):
+class FarNic(Fact, kw_only=True):
     """A GPU whose every network adapter (or, of two GPUs, whose peer) sits on another socket."""
 
     kind: ClassVar[str] = "far_nic"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class Os(Fact):
+class Os(Fact, kw_only=True):
     """The operating system; id and version as in /etc/os-release."""
 
     kind: ClassVar[str] = "os"
@@ -18,7 +18,7 @@ class Os(Fact):
     ended: bool | None = None  # past it on the day the evidence was taken
 
 
-class Kernel(Fact):
+class Kernel(Fact, kw_only=True):
     """The running kernel."""
 
     kind: ClassVar[str] = "kernel"
@@ -28,7 +28,7 @@ class Kernel(Fact):
     running: bool = True
 
 
-class Boot(Fact):
+class Boot(Fact, kw_only=True):
     """A boot that a log holds."""
 
     kind: ClassVar[str] = "boot"
@@ -37,7 +37,7 @@ class Boot(Fact):
     kernel: str | None = None
 
 
-class KernelOption(Fact):
+class KernelOption(Fact, kw_only=True):
     """One option of the kernel command line."""
 
     kind: ClassVar[str] = "kernel_option"
@@ -46,7 +46,7 @@ class KernelOption(Fact):
     setting: str | None = None
 
 
-class EnvVar(Fact):
+class EnvVar(Fact, kw_only=True):
     """An environment variable of the user, a job, a container or a configuration file."""
 
     kind: ClassVar[str] = "env_var"
@@ -56,7 +56,7 @@ class EnvVar(Fact):
     scope: str | None = None
 
 
-class Limit(Fact):
+class Limit(Fact, kw_only=True):
     """A process limit as ulimit -a or /proc/PID/limits shows it; size -1 means unlimited; memory in KiB."""
 
     kind: ClassVar[str] = "limit"
@@ -66,7 +66,7 @@ class Limit(Fact):
     hard: int | None = None
 
 
-class HostMemory(Fact):
+class HostMemory(Fact, kw_only=True):
     """Host memory in MiB."""
 
     kind: ClassVar[str] = "host_memory"
@@ -82,7 +82,7 @@ class HostMemory(Fact):
     swap_share: float | None = None  # swap_used / swap_total
 
 
-class Pressure(Fact):
+class Pressure(Fact, kw_only=True):
     """A /proc/pressure line: share of time (percent, over 10/60/300 s) that some or all tasks stalled."""
 
     kind: ClassVar[str] = "pressure"
@@ -94,7 +94,7 @@ class Pressure(Fact):
     avg300: float | None = None
 
 
-class FileSystem(Fact):
+class FileSystem(Fact, kw_only=True):
     """A mounted file system; sizes in MiB, use in percent."""
 
     kind: ClassVar[str] = "file_system"
@@ -109,7 +109,7 @@ class FileSystem(Fact):
     inode_percent: float | None = None
 
 
-class Cpu(Fact):
+class Cpu(Fact, kw_only=True):
     """The processors that this machine (or container) has."""
 
     kind: ClassVar[str] = "cpu"
@@ -124,7 +124,7 @@ class Cpu(Fact):
     hypervisor: str | None = None
 
 
-class Process(Fact):
+class Process(Fact, kw_only=True):
     """A process of the host; state as in ps (R, S, D, Z ...)."""
 
     kind: ClassVar[str] = "process"
@@ -136,7 +136,7 @@ class Process(Fact):
     user: str | None = None
 
 
-class PciDevice(Fact):
+class PciDevice(Fact, kw_only=True):
     """A PCI device (lspci, sysfs). Speeds in GT/s; `gpu` is set for NVIDIA GPUs; `revision` ff means it doesn't answer."""
 
     kind: ClassVar[str] = "pci_device"
@@ -167,7 +167,7 @@ class PciDevice(Fact):
     power_state: str | None = None
 
 
-class RdmaPort(Fact):
+class RdmaPort(Fact, kw_only=True):
     """A port of an RDMA device (ibstat, ibv_devinfo, sysfs). rate in Gb/s; link_layer infiniband or ethernet."""
 
     kind: ClassVar[str] = "rdma_port"
@@ -190,7 +190,7 @@ class RdmaPort(Fact):
     errors: int | None = None
 
 
-class NetInterface(Fact):
+class NetInterface(Fact, kw_only=True):
     """A network interface; speed in Mb/s."""
 
     kind: ClassVar[str] = "net_interface"
@@ -206,7 +206,7 @@ class NetInterface(Fact):
     virtual: bool | None = None
 
 
-class Truncated(Fact):
+class Truncated(Fact, kw_only=True):
     """The source breaks off; `reason` says where and how."""
 
     kind: ClassVar[str] = "truncated"
@@ -214,7 +214,7 @@ class Truncated(Fact):
     reason: str
 
 
-class Config(Fact):
+class Config(Fact, kw_only=True):
     """A setting of a configuration file (daemon.json, config.toml, slurm.conf ...), flattened: key a.b.c."""
 
     kind: ClassVar[str] = "config"
@@ -224,7 +224,7 @@ class Config(Fact):
     setting: str
 
 
-class KernelTrace(Fact):
+class KernelTrace(Fact, kw_only=True):
     """A stack that the kernel printed: event oops, blocked (hung task), lockup or warning.
 
     nvidia: a function of the NVIDIA driver is in the stack; function: the first of them.
@@ -242,7 +242,7 @@ class KernelTrace(Fact):
     message: str = ""
 
 
-class StepTime(Fact):
+class StepTime(Fact, kw_only=True):
     """Seconds of one training step and the part of it that waited for data, as the training log shows them."""
 
     kind: ClassVar[str] = "step_time"
@@ -252,7 +252,7 @@ class StepTime(Fact):
     share: float | None = None  # data / step
 
 
-class Numa(Fact):
+class Numa(Fact, kw_only=True):
     """Where a process may run and allocate, as numactl --show, taskset or a job's log tells it."""
 
     kind: ClassVar[str] = "numa_binding"
@@ -265,7 +265,7 @@ class Numa(Fact):
     far: bool | None = None  # bound to one node while its GPU sits on another
 
 
-class NumaNode(Fact):
+class NumaNode(Fact, kw_only=True):
     """The CPUs of a NUMA node, as lscpu or the topology matrix lists them."""
 
     kind: ClassVar[str] = "numa_node"

@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class GpuOom(Fact):
+class GpuOom(Fact, kw_only=True):
     """An allocation on a GPU that failed, as the framework tells it. Sizes in MiB.
 
     requested: what was asked for; total and free: of the GPU; process: what this process holds in all; allocated: live
@@ -42,7 +42,7 @@ class GpuOom(Fact):
     account: str | None = None  # the numbers that are known, as a clause
 
 
-class KvCache(Fact):
+class KvCache(Fact, kw_only=True):
     """An inference server's room for its KV cache, in tokens or MiB, where it says that it is too small.
 
     needed and available belong together and share `unit` (tokens, MiB). fatal: the server refused to start or serve.
@@ -59,7 +59,7 @@ class KvCache(Fact):
     account: str = ""
 
 
-class FreeAtStart(Fact):
+class FreeAtStart(Fact, kw_only=True):
     """GPU memory that a program found free before it took any of its own. Sizes in MiB."""
 
     kind: ClassVar[str] = "free_at_start"
@@ -74,7 +74,7 @@ class FreeAtStart(Fact):
     refused: bool = False  # the program gave up for it
 
 
-class GpuOrphan(Fact):
+class GpuOrphan(Fact, kw_only=True):
     """Memory of an idle GPU that no listed process owns. Sizes in MiB."""
 
     kind: ClassVar[str] = "gpu_orphan"
@@ -84,7 +84,7 @@ class GpuOrphan(Fact):
     listed: float  # what the listed processes hold together
 
 
-class GpuMemoryUse(Fact):
+class GpuMemoryUse(Fact, kw_only=True):
     """GPU memory in use over time, as a program or a monitor logs it from step to step. Sizes in MiB.
 
     growing: it rises from sample to sample to the end and never gives back.
@@ -100,7 +100,7 @@ class GpuMemoryUse(Fact):
     growing: bool
 
 
-class HostOomKill(Fact):
+class HostOomKill(Fact, kw_only=True):
     """A process that an OOM killer ended. Sizes in MiB.
 
     scope: host (the whole machine was short), cgroup (a limit was reached), pod (Kubernetes says OOMKilled), unknown.
@@ -120,7 +120,7 @@ class HostOomKill(Fact):
     account: str | None = None  # the numbers that are known, as a clause
 
 
-class HostRatio(Fact):
+class HostRatio(Fact, kw_only=True):
     """Host memory against the memory of the GPUs that it feeds; MiB."""
 
     kind: ClassVar[str] = "host_ratio"

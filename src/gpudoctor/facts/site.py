@@ -5,7 +5,7 @@ from typing import ClassVar
 from gpudoctor.facts.base import Fact
 
 
-class SiteExpectation(Fact):
+class SiteExpectation(Fact, kw_only=True):
     """One line of the site configuration: `what` of `section` (expect, thresholds) should be, or not exceed, this."""
 
     kind: ClassVar[str] = "site_expectation"
@@ -16,7 +16,7 @@ class SiteExpectation(Fact):
     text: str | None = None
 
 
-class SiteDeparture(Fact):
+class SiteDeparture(Fact, kw_only=True):
     """What was found is not what the site expects; `found` and `wanted` are words for a sentence."""
 
     kind: ClassVar[str] = "site_departure"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpudoctor.facts import KINDS
+from gpudoctor.facts import fact_from
 from gpudoctor.facts.base import Fact, LogLine
 
 MAX_FACTS = 2000
 MAX_DISTINCT = 60  # different matches of one pattern or kind; the rest is only counted, per GPU
-_PLACE = {"at", "at_fields", "where", "where_fields", "time", "uptime", "last_time", "last_where", "count"}
 
 Key = tuple[str, int | None, str]  # pattern or kind, boot, what was said
 
@@ -66,16 +65,13 @@ class Remembered:
 
     def dump(self) -> list[list[Any]]:
         """Return the facts as plain data."""
-        return [
-            [*key, fact.kind, fact.model_dump(exclude_none=True, exclude_defaults=True), self._seen[key]]
-            for key, fact in self.facts.items()
-        ]
+        return [[*key, fact.kind, fact.plain(), self._seen[key]] for key, fact in self.facts.items()]
 
     def restore(self, data: Iterable[list[Any]]) -> None:
         """Take the facts back from plain data; what no longer is a fact is left out."""
         for group, boot, said, kind, values, seen in data:
             try:
-                fact = KINDS[kind].model_validate(values)
+                fact = fact_from(kind, values)
             except (KeyError, ValueError):
                 continue
             self.facts[group, boot, said] = fact
@@ -86,4 +82,4 @@ class Remembered:
 def _said(fact: Fact) -> str:
     if isinstance(fact, LogLine):
         return repr(tuple(fact.fields.values()))
-    return fact.model_dump_json(exclude=_PLACE, exclude_none=True)
+    return fact.said().decode()

@@ -8,6 +8,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -288,7 +289,7 @@ class Watch:
         for part in (fast, self._slow):
             total.join(part)
         for _, remembered in self._logs:
-            total.facts += [fact.model_copy() for fact in remembered.facts.values()]
+            total.facts += [copy(fact) for fact in remembered.facts.values()]
         total.probes = probes
         self._kept = (fast, self._slow)  # the fingerprint names facts by their place in memory: they must stay
         self._last = self._doctor.judge(total, SourceNotes("live", str(self.host.root), collected_at=now))

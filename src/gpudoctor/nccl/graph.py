@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gpudoctor.facts.gpu import Gpu, NvlinkLink, NvlinkState, PcieLink, PeerAccess, TopologyPath
 from gpudoctor.facts.host import PciDevice, RdmaPort
 from gpudoctor.facts.store import FactStore
@@ -50,12 +52,13 @@ class Path:
 
 @dataclass
 class Graph:
-    """The whole machine. `parents` is the PCI tree, where it is known; `notes` what is true of all of it."""
+    """The whole machine. `parents` is the PCI tree, where it is known; `ancestors` the ways over PCIe that NVML tells."""
 
     gpus: list[Node] = field(default_factory=list)
     nics: list[Node] = field(default_factory=list)
     bridges: dict[str, Node] = field(default_factory=dict)
     paths: dict[frozenset[str], Path] = field(default_factory=dict)
+    ancestors: dict[frozenset[str], str] = field(default_factory=dict)
     parents: dict[str, str] = field(default_factory=dict)
     switches: int = 0
     iommu: str | None = None
@@ -76,6 +79,7 @@ class Graph:
 
 def machine_graph(store: FactStore) -> Graph:
     """Build the graph from everything that was read."""
+    store = _one_machine(store)
     graph = Graph()
     devices: dict[str, PciDevice] = {}
     for fact in store.of("pci_device"):
@@ -101,11 +105,19 @@ def machine_graph(store: FactStore) -> Graph:
     return graph
 
 
+def _one_machine(store: FactStore) -> FactStore:
+    """The log of a job shows all of its hosts, at the same PCI addresses: the first is drawn."""
+    hosts = dict.fromkeys(fact.node for fact in store.of("pci_device") if fact.node)
+    if len(hosts) < 2:
+        return store
+    return FactStore(fact for fact in store if fact.node in (None, next(iter(hosts))))
+
+
 def _joined(known: PciDevice | None, new: PciDevice) -> PciDevice:
     if known is None:
         return new
-    more = {name: value for name in PciDevice.model_fields if (value := getattr(new, name)) not in (None, {}) and getattr(known, name) is None}  # fmt: skip
-    return known.model_copy(update=more)
+    more = {name: value for name in PciDevice.__struct_fields__ if (value := getattr(new, name)) not in (None, {}) and getattr(known, name) is None}  # fmt: skip
+    return replace(known, **more)
 
 
 def _gpus(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> dict[str, str]:
@@ -118,7 +130,10 @@ def _gpus(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> dict
         if listed.type == "gpu" and listed.gpu:
             views.setdefault(listed.gpu, [])
     for name in {
-        end for fact in store.of("topology_path") if isinstance(fact, TopologyPath) for end in (fact.a, fact.b)
+        end
+        for fact in (*store.of("topology_path"), *store.of("peer_access"))
+        if isinstance(fact, TopologyPath | PeerAccess)
+        for end in (fact.a, fact.b)
     }:
         if name.startswith("GPU") and not any(f"GPU{gpu.index}" == name for its in views.values() for gpu in its):
             views.setdefault(f"GPU {name[3:]}", [])
@@ -233,7 +248,11 @@ def _links(graph: Graph, store: FactStore, names: dict[str, str]) -> None:
 def _paths(graph: Graph, store: FactStore, names: dict[str, str]) -> None:
     for fact in store.of("topology_path"):
         if isinstance(fact, TopologyPath):
-            graph.paths[frozenset((fact.a, fact.b))] = Path(fact.a, fact.b, fact.path)
+            a_name, b_name = names.get(fact.a, fact.a), names.get(fact.b, fact.b)
+            if fact.a in names and fact.b in names:  # NVML knows addresses, and nothing of NVLink
+                graph.ancestors[frozenset((a_name, b_name))] = fact.path
+            else:
+                graph.paths[frozenset((a_name, b_name))] = Path(a_name, b_name, fact.path)
     everyone = [*graph.gpus, *graph.nics]
     for place, a in enumerate(everyone):
         for b in everyone[place + 1 :]:
@@ -242,7 +261,8 @@ def _paths(graph: Graph, store: FactStore, names: dict[str, str]) -> None:
                 graph.paths[key] = Path(a.name, b.name, word, worked_out=True)
     for peer in store.of("peer_access"):
         if isinstance(peer, PeerAccess) and peer.capability in (None, "read", "write"):
-            pair = graph.paths.setdefault(frozenset((peer.a, peer.b)), Path(peer.a, peer.b, "?"))
+            a_name, b_name = names.get(peer.a, peer.a), names.get(peer.b, peer.b)
+            pair = graph.paths.setdefault(frozenset((a_name, b_name)), Path(a_name, b_name, "?"))
             if pair.peer in (None, "ok"):
                 pair.peer = peer.status
     widest = max((nvlinks_of(path.path) for path in graph.paths.values()), default=0)
@@ -261,7 +281,7 @@ def nvlinks_of(path: str) -> int:
 
 def _worked_out(graph: Graph, store: FactStore, names: dict[str, str], a: Node, b: Node) -> str | None:
     """NVLinks first, else the PCI tree; None where too little is known."""
-    if a.kind == b.kind == "gpu" and (links := _shared_nvlinks(store, names, a, b)):
+    if a.kind == b.kind == "gpu" and (links := _shared_nvlinks(store, names, a, b, {gpu.pci for gpu in graph.gpus})):
         return f"NV{links}"
     return pcie_path(graph, a, b)
 
@@ -270,6 +290,8 @@ def pcie_path(graph: Graph, a: Node, b: Node) -> str | None:
     """Return the way between two devices without NVLink: what was read, else shared bridges, else the NUMA nodes; None if unknown."""
     if (read := graph.path(a.name, b.name)) and not read.path.startswith("NV") and read.path != "?":
         return read.path
+    if told := graph.ancestors.get(frozenset((a.name, b.name))):
+        return told
     first, second = _above(graph, a.pci), _above(graph, b.pci)
     shared = next((pci for pci in first if pci in second), None)
     if shared is not None:
@@ -279,15 +301,24 @@ def pcie_path(graph: Graph, a: Node, b: Node) -> str | None:
     return "NODE" if a.numa == b.numa else "SYS"
 
 
-def _shared_nvlinks(store: FactStore, names: dict[str, str], a: Node, b: Node) -> int:
+def _shared_nvlinks(store: FactStore, names: dict[str, str], a: Node, b: Node, gpus: set[str | None]) -> int:
     """Links from one to the other, or through switches as many as the GPU with fewer links has."""
-    ends: dict[str, list[NvlinkLink]] = {a.name: [], b.name: []}
-    for link in store.of("nvlink_link"):
-        if isinstance(link, NvlinkLink) and link.state == "active" and (name := names.get(link.gpu or "")) in ends:
-            ends[name].append(link)
-    direct = sum(1 for link in ends[a.name] if link.remote_pci and link.remote_pci == b.pci)
-    switched = [sum(1 for link in its if link.remote == "switch") for its in ends.values()]
+    ends: dict[str, dict[int | None, list[NvlinkLink]]] = {a.name: {}, b.name: {}}
+    for fact in store.of("nvlink_link"):  # state and far end of a link may come from two listings
+        if isinstance(fact, NvlinkLink) and (name := names.get(fact.gpu or "")) in ends:
+            ends[name].setdefault(fact.link, []).append(fact)
+    active = {
+        name: [views for views in its.values() if any(link.state == "active" for link in views)]
+        for name, its in ends.items()
+    }
+    direct = sum(1 for views in active[a.name] if b.pci and any(link.remote_pci == b.pci for link in views))
+    switched = [sum(1 for views in its if any(_to_switch(link, gpus) for link in views)) for its in active.values()]
     return direct or min(switched)
+
+
+def _to_switch(link: NvlinkLink, gpus: set[str | None]) -> bool:
+    """nvidia-smi names the far end by its address alone: what is no GPU is a switch."""
+    return link.remote == "switch" or bool(link.remote is None and link.remote_pci and link.remote_pci not in gpus)
 
 
 def _nearest(graph: Graph) -> None:

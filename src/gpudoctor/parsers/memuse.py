@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from msgspec.structs import replace
+
 from gpudoctor.facts.memory import GpuMemoryUse
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
@@ -49,7 +51,7 @@ def gpu_memory_use(text: str) -> Iterator[GpuMemoryUse]:
             break
         if not series:
             raise NotThisFormat
-    yield growth(label, series).model_copy(update={"at": last_line})
+    yield replace(growth(label, series), at=last_line)
 
 
 def growth(label: str, series: Sequence[float], fewest: int = FEWEST) -> GpuMemoryUse:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from gpudoctor.facts import fact_from
 from gpudoctor.facts.base import Fact, ProbeFailed
 from gpudoctor.facts.driver import DriverLibrary, DriverVersion, SmiError
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess, NvlinkLink, PeerAccess, TopologyPath
@@ -29,12 +30,17 @@ def _branch(version: str) -> int | None:
 
 
 def nvml(text: str) -> Iterator[Fact]:
-    """Lines of JSON between `begin` lines; the last line may be cut.
+    """Lines of JSON between `begin` lines; the last line may be cut. Raises ValueError where a value is of a wrong type.
 
     >>> sample = 'begin nvmlInit\\n{"nvml": "gpu", "index": 0, "set": {"pci": "0000:3b:00.0", "temperature": 41}}'
     >>> next(fact for fact in nvml(sample)).temperature
     41.0
     """
+    for fact in _read(text):
+        yield fact_from(fact.kind, fact.plain())
+
+
+def _read(text: str) -> Iterator[Fact]:
     gpus: dict[int, dict[str, Any]] = {}
     places: dict[int, dict[str, int]] = {}
     driver: dict[str, str] = {}
@@ -80,7 +86,7 @@ def nvml(text: str) -> Iterator[Fact]:
         yield DriverLibrary(name="libnvidia-ml", version=version, branch=_branch(version))
     names = {index: str(fields.get("pci") or fields.get("uuid") or f"GPU {index}") for index, fields in gpus.items()}
     for index, fields in gpus.items():
-        known = {name: value for name, value in fields.items() if name in Gpu.model_fields}
+        known = {name: value for name, value in fields.items() if name in Gpu.__struct_fields__}
         at = min(places[index].values(), default=0)
         yield Gpu(at=at, at_fields=places[index], gpu=names[index], **known)
     for place, entry in later:

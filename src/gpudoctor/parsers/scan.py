@@ -8,12 +8,13 @@ from functools import cached_property
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.parsers.windows import Window, windows
 from gpudoctor.patterns.ahead import ahead
 from gpudoctor.patterns.database import AnchorDatabase
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import Stamp, parse_stamp
 from gpudoctor.patterns.template import MAX_LINE, Template
-from gpudoctor.patterns.text import decode
+from gpudoctor.patterns.text import decode, line_ends, plain
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
@@ -23,7 +24,6 @@ _REPEATED = LazyRegex(r"message repeated (\d+) times")
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
-_PLACE = {"at", "at_fields", "where", "where_fields", "time", "uptime", "boot", "last_time", "last_where", "count"}
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,11 @@ class Scanner:
 
         boot: which boot the text ends in, where its heading says so (0 this one, -1 the one before).
         """
-        text_scan = _TextScan(source, first_line)
+        text_scan = _TextScan(source)
         number = first_line
-        for raw, whole, hits in ahead(self._hits(chunks)):
-            number = text_scan.chunk(raw, number, whole, hits, self._users)
+        for window in ahead(windows(_without_zeros(plain(chunks)), self._database.scan)):
+            number = text_scan.window(window, number, self._users)
         return text_scan.finish(boot)
-
-    def _hits(self, chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int, list[tuple[int, int]]]]:
-        """Yield (text, offset up to which hits count, hits)."""
-        for raw, whole in _overlapping(chunks):
-            text, counted = _plain(raw, whole)
-            yield text, counted, self._database.scan(text)
 
 
 @dataclass
@@ -89,38 +83,8 @@ class Scanned:
     bytes_read: int = 0
 
 
-# A format's text may reach this far beyond its first line; that much of each chunk is seen again with the next one.
-_REACH = 256 * 1024
-
-
-def _overlapping(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yield (text, offset up to which hits count): hits behind it come again with more text."""
-    kept = b""
-    iterator = iter(chunks)
-    current = next(iterator, b"")
-    while True:
-        following = next(iterator, None)
-        text = kept + current if kept else current
-        if following is None:
-            yield text, len(text)
-            return
-        current = following
-        cut = text.rfind(b"\n", 0, max(0, len(text) - _REACH)) + 1
-        if cut == 0:
-            if len(text) < 4 * _REACH:
-                kept = text
-                continue
-            cut = len(text)  # no line ends here: not text, don't pile it up
-        yield text, cut
-        kept = text[cut:]
-
-
-def _plain(raw: bytes, whole: int) -> tuple[bytes, int]:
-    """Return the text in one byte per plain letter, whatever an editor made of it."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raw = decode(raw).encode()
-        return raw, len(raw)
-    return (raw.replace(b"\0", b" ") if b"\0" in raw else raw), whole
+def _without_zeros(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    return (piece.replace(b"\0", b" ") if b"\0" in piece else piece for piece in pieces)
 
 
 class _Line:
@@ -156,41 +120,33 @@ class _Line:
 class _TextScan:
     """State of the pass over one text."""
 
-    def __init__(self, source: str, first_line: int) -> None:
+    def __init__(self, source: str) -> None:
         self.source = source
-        self.line = first_line
         self.facts: list[Fact] = []
         self.formats: list[str] = []
         self.problems: list[Problem] = []
         self.bytes_read = 0
         self._taken: dict[str, int] = {}  # format -> last line that it has read
         self._folded: dict[tuple[object, ...], LogLine] = {}
-        self._equal: dict[tuple[str, int | None, str], Fact] = {}
+        self._equal: dict[tuple[str, int | None, str | bytes], Fact] = {}
         self._distinct: dict[str, int] = {}
         self._alike: dict[tuple[str, int, bytes], list[Fact]] = {}  # what lines of this message gave
         self._last: dict[int, tuple[Fact, int, bytes]] = {}  # fact -> the last line that repeats it
         self._boot = 0
         self._uptime = 0.0
 
-    def chunk(
-        self,
-        raw: bytes,
-        number: int,
-        whole: int,
-        hits: Sequence[tuple[int, int]],
-        users: Sequence[Sequence[Format | LogPattern | str]],
-    ) -> int:
-        """Look at a text from line `number` on; returns the number of the line behind `whole` bytes."""
-        self.bytes_read += whole
-        position = 0
-        line = _Line(raw, 0, number)
+    def window(self, window: Window, number: int, users: Sequence[Sequence[Format | LogPattern | str]]) -> int:
+        """Look at a block that begins with line `number`; returns the number of the line behind it."""
+        raw, position, stop, hits = window
+        self.bytes_read += stop - position
+        if not hits:
+            return number + line_ends(raw)
+        line = _Line(raw, position, number)
         seen: set[int] = set()  # anchors found on this line
         for end, anchor in hits:
-            if end > whole:
-                break
-            if end > line.stop or line.stop == 0:
-                start = raw.rfind(b"\n", 0, end) + 1
-                number += raw.count(b"\n", position, start)
+            if end > line.stop:
+                start = max(raw.rfind(b"\n", 0, end) + 1, position)
+                number += line_ends(raw[position:start])
                 position = start
                 line = _Line(raw, start, number)
                 seen = set()
@@ -207,8 +163,7 @@ class _TextScan:
                         self._parse(user, line)
                     else:
                         self._parse_once(user, line, user.message(raw[line.start : line.stop]))
-        self.line = number
-        return number + raw.count(b"\n", position, whole)
+        return number + line_ends(raw[position:stop])
 
     def _stamp(self, line: _Line) -> Stamp:
         stamp = line.stamp
@@ -337,7 +292,7 @@ class _TextScan:
 
     def _counted(self, fact: Fact, keep: int) -> Fact | None:
         """Return the equal fact that is known already, having counted this one there; None where it is new."""
-        said = (fact.kind, fact.boot, fact.model_dump_json(exclude=_PLACE, exclude_none=True))
+        said = (fact.kind, fact.boot, fact.said())
         known = self._equal.get(said)
         if known is None:
             more = (fact.kind, fact.boot, "more")
