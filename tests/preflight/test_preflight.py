@@ -289,7 +289,22 @@ def test_trial_that_hangs_is_ended(tmp_path: Path) -> None:
     fake = tmp_path / "python"
     fake.write_text("#!/bin/sh\nexec sleep 30\n")
     fake.chmod(0o755)
-    assert "no answer within 1 s" in next(try_framework(str(fake), "pytorch", 1.0)).text
+    slow = next(try_framework(str(fake), "pytorch", 1.0))
+    assert "no answer within 1 s" in slow.text
+    assert (slow.answer, slow.fixes) == ("unknown", ("gpudoctor preflight --run --timeout 4",)), (
+        "no GPU was touched yet"
+    )
+    hung = next(judge_trial("pytorch", '["import", "2.13.0"]', "", hung=True, deadline=60))
+    assert (hung.answer, hung.fixes[0].split()[0]) == ("no", "nvidia-smi")
+
+
+def test_cpu_package_of_tensorflow_goes_first(tmp_path: Path) -> None:
+    (tmp_path / "smi.txt").write_text(SMI)
+    (tmp_path / "pip.txt").write_text(
+        "Package         Version\n--------------- -------\nkeras           3.15.1\nnumpy           2.4.6\ntensorflow_cpu  2.21.0\n"
+    )
+    fixes = preflight(sources=[str(tmp_path)]).of("no")[0].fixes
+    assert [fix.split()[:2] for fix in fixes] == [["pip", "uninstall"], ["pip", "install"]]
 
 
 def test_missing_framework_is_not_known() -> None:

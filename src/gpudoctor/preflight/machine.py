@@ -174,9 +174,9 @@ def _one_framework(store: FactStore, environment: Environment, name: str) -> Ite
         )
         return
     if name == "tensorflow" and "tensorflow-cpu" in environment.packages:
-        yield Remark(
-            "no", "framework", f"{text} comes from tensorflow-cpu, which has no GPU support.", fixes=(_INSTALL[name],)
-        )
+        # Both packages own the same folder: the CPU one has to go first.
+        fixes = ("pip uninstall -y tensorflow-cpu", _INSTALL[name])
+        yield Remark("no", "framework", f"{text} comes from tensorflow-cpu, which has no GPU support.", fixes=fixes)
         return
     if name == "jax" and not any(package.startswith("jax-cuda") for package in environment.packages):
         yield Remark("no", "framework", f"{text} has no CUDA plugin: it is the CPU build.", fixes=(_INSTALL[name],))

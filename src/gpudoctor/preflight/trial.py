@@ -104,12 +104,11 @@ def judge_trial(framework: str, output: str, errors: str, *, hung: bool, deadlin
     following = next((step for step in STEPS if step not in reached), STEPS[-1])
     failed = next((told for told in done if told[0] == "failed" and len(told) == 3), None)
     if hung:
-        yield Remark(
-            "no",
-            "run",
-            f"{framework} gave no answer within {deadline:.0f} s (at: {following}).",
-            fixes=("nvidia-smi   # does it answer?",),
-        )
+        # Importing touches no GPU: a slow disk is no reason to say no.
+        slow = following == "import"
+        fix = f"gpudoctor preflight --run --timeout {4 * deadline:.0f}" if slow else "nvidia-smi   # does it answer?"
+        text = f"{framework} gave no answer within {deadline:.0f} s (at: {following})."
+        yield Remark("unknown" if slow else "no", "run", text, fixes=(fix,))
     elif failed:
         answer: str = f"{framework} fails at the step {failed[1]!r}: {failed[2]}"
         yield Remark("unknown" if failed[1] == "import" and "ModuleNotFoundError" in failed[2] else "no", "run", answer)
