@@ -26,7 +26,7 @@ from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, S
 from gpudoctor.findings.nodes import joined
 from gpudoctor.findings.policy import Policy
 from gpudoctor.findings.resolve import resolve
-from gpudoctor.node import describe_node, sees_gpu_evidence
+from gpudoctor.node import describe_node, graph_of, sees_gpu_evidence
 from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.scan import Scanner
 from gpudoctor.sources.base import Source, SourceNotes
@@ -85,6 +85,7 @@ class Doctor:
         shown = contexts(store)
         by_id = {rule.id: rule for rule in self.rules.rules}
         findings = [finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown)}) for finding in findings]
+        graph = graph_of(store)
         today = date.today()  # a site's last day is a day of its own calendar
         findings, suppressed = self.policy.apply(findings, today)
         status = judge_status(findings, store, collected, notes)
@@ -95,7 +96,8 @@ class Doctor:
                 version=__version__, engine=self.engine, rules=len(self.rules.rules), python=platform.python_version()
             ),
             source=_source_info(notes, collected, failures),
-            node=describe_node(store),
+            node=describe_node(store, graph),
+            graph=graph,
             status=status,
             summary=summarise(status, findings, store, notes, len(suppressed)),
             findings=findings,

@@ -153,6 +153,7 @@ class Report(BaseModel):
     timeline: list[Event] = Field(default=[], description="what the logs date, oldest boot first")
     suppressed: list[Suppressed] = Field(default=[], description="findings that do not count in status and summary")
     expired_suppressions: list[Suppression] = Field(default=[], description="what they name counts again")
+    graph: Any = Field(default=None, exclude=True, description="how the devices reach each other, for drawings")
     nodes: list["Report"] = Field(
         default=[], description="where the source holds several nodes: one report each; the outer findings name theirs"
     )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpudoctor.findings.model import Report
+from gpudoctor.nccl.graph import Graph
+from gpudoctor.nccl.svg import topology_svg
 from gpudoctor.report import overview
 from gpudoctor.report.html.markup import graded, table, text
 
@@ -25,7 +27,7 @@ def node(report: Report, level: int = 2) -> Iterator[str]:
     """Yield the section; nothing where nothing is known of the node."""
     parts = [
         *_gpus(report, level + 1),
-        *_topology(report.node.get("topology") or {}, level + 1),
+        *_topology(report, level + 1),
         *_processes(report, level + 1),
         *_pairs("Versions", list(overview.versions(report.node)), level + 1),
         *_pairs("Host", list(overview.host(report.node)), level + 1),
@@ -98,25 +100,31 @@ def _pairs(title: str, pairs: list[tuple[str, str, str]], level: int) -> Iterato
         yield from table(title, ("What", "Value"), rows, kind="plain")
 
 
-def _topology(topology: Mapping[str, Any], level: int) -> Iterator[str]:
+def _topology(report: Report, level: int) -> Iterator[str]:
+    topology = report.node.get("topology") or {}
     devices = [overview.short_address(str(name)) for name in topology.get("devices") or []]
-    if not devices:
+    drawing = topology_svg(report.graph) if isinstance(report.graph, Graph) and len(report.graph.gpus) > 1 else ""
+    if not (devices or drawing):
         return
     yield f"<h{level}>How they reach each other</h{level}>"
-    yield from _picture(topology)
+    if drawing:
+        yield f'<div class="scroll" role="region" tabindex="0" aria-label="Drawing of the topology">{drawing}</div>'
+    numa = topology.get("numa") or {}
+    heads = ["Device", *devices, *(["NUMA"] if numa else [])]
     rows = [
-        (text(name), *(f'<span class="path-{_kind(path)}">{text(path)}</span>' for path in paths))
-        for name, paths in zip(devices, topology["paths"], strict=True)
+        (
+            text(short),
+            *(f'<span class="path-{_kind(path)}">{text(path)}</span>' for path in paths),
+            *([text(numa.get(name, ""))] if numa else []),
+        )
+        for short, name, paths in zip(devices, topology.get("devices") or [], topology.get("paths") or [], strict=True)
     ]
-    yield from table("Paths between devices", ("", *devices), rows, kind="matrix")
-    used = {_kind(path) for paths in topology["paths"] for path in paths}
+    if rows:
+        yield from table("Paths between devices", heads, rows, kind="matrix")
+    used = {_kind(path) for paths in topology.get("paths") or [] for path in paths}
     said = [f'<li><span class="path-{kind}">{kind}</span> {text(words)}</li>' for kind, words in overview.PATHS.items() if kind in used]  # fmt: skip
     if said:
         yield f'<ul class="legend">{"".join(said)}</ul>'
-
-
-def _picture(topology: Mapping[str, Any]) -> Iterator[str]:
-    yield from ()
 
 
 def _kind(path: str) -> str:
