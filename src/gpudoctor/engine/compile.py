@@ -21,6 +21,14 @@ OPERATORS = ("not", "gt", "ge", "lt", "le", "in", "not_in", "contains", "matches
 _RESERVED = {"fact", "log", "regex", "anchor", "lines", "ignore_case", "any", "at_least", "distinct"}
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\.([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
 MAX_ALTERNATIVES = 40  # of one way
+_SPELLED = {
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "cuda": "CUDA",
+    "cupy": "CuPy",
+    "vllm": "vLLM",
+}
 
 
 class BadRule(ValueError):
@@ -263,7 +271,7 @@ def _check_text(way: Way, conditions: tuple[Condition, ...], patterns: dict[str,
 
 
 def fill(text: str, bound: dict[str, Fact]) -> str:
-    """Fill `{alias.field}` from the matched facts; `:size` prints MiB in fitting units; unknown values read "?"."""
+    """Fill `{alias.field}` from the matched facts; `:size` prints MiB in fitting units, `:name` a product as it is spelled; unknown values read "?"."""
 
     def place(found: re.Match[str]) -> str:
         fact = bound.get(found[1])
@@ -278,11 +286,14 @@ def fill(text: str, bound: dict[str, Fact]) -> str:
             return _size(float(value))
         if found[3] == "bytes" and isinstance(value, (int, float)):
             return _size(float(value) / 2**20)
+        if found[3] == "name":
+            return _SPELLED.get(str(value), str(value))
         if isinstance(value, float):
             return f"{value:.10g}" if value == int(value) else f"{value:.2f}".rstrip("0").rstrip(".")
         return str(value)
 
-    return " ".join(_PLACE.sub(place, text).split())
+    # A GPU that nobody gave an address is called "GPU 5", and the sentence says "the GPU {gpu.gpu}".
+    return " ".join(_PLACE.sub(place, text).split()).replace("GPU GPU ", "GPU ")
 
 
 def _size(mib: float) -> str:

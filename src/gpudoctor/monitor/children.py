@@ -84,7 +84,7 @@ class KeptChild:
             while True:
                 left = end - time.monotonic()
                 if left <= 0:
-                    return Answer("timeout", bytes(output), f"no answer in {deadline:g} s")
+                    return Answer("timeout", bytes(output), f"no answer in {round(deadline, 1):g} s")
                 if not selector.select(left):
                     continue
                 part = os.read(process.stdout.fileno(), 1 << 16)  # type: ignore[union-attr]

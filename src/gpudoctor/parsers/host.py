@@ -176,6 +176,17 @@ def command_line(text: str) -> Iterator[KernelOption]:
 _MEMORY = LazyRegex(r"^(?P<key>\w+(?:\(\w+\))?):\s+(?P<value>\d+)(?: kB)?\s*$")
 
 
+_MEMORY_FIELDS = {
+    "total": "MemTotal",
+    "available": "MemAvailable",
+    "free": "MemFree",
+    "swap_total": "SwapTotal",
+    "swap_used": "SwapFree",
+    "cma_total": "CmaTotal",
+    "huge_pages": "HugePages_Total",
+}
+
+
 def meminfo(text: str) -> Iterator[HostMemory]:
     r"""/proc/meminfo, whole or grepped.
 
@@ -183,7 +194,7 @@ def meminfo(text: str) -> Iterator[HostMemory]:
     0.0
     """
     values: dict[str, int] = {}
-    last = 0
+    lines: dict[str, int] = {}
     for number, line in enumerate(text.split("\n")):
         found = _MEMORY.match(line.strip())
         if not found:
@@ -191,7 +202,7 @@ def meminfo(text: str) -> Iterator[HostMemory]:
                 break
             raise NotThisFormat
         values[found["key"]] = int(found["value"])
-        last = number
+        lines[found["key"]] = number
 
     def mib(key: str) -> float | None:
         return values[key] / 1024 if key in values else None
@@ -205,7 +216,8 @@ def meminfo(text: str) -> Iterator[HostMemory]:
         swap_used=swap_total - swap_free if swap_total is not None and swap_free is not None else None,
         cma_total=mib("CmaTotal"),
         huge_pages=values.get("HugePages_Total"),
-        at=last,
+        at=lines.get("MemTotal", 0),
+        at_fields={name: lines[key] for name, key in _MEMORY_FIELDS.items() if key in lines},
     )
 
 

@@ -150,7 +150,7 @@ def run_command(command: list[str], deadline: float, max_bytes: int) -> Answer:
             left = end - time.monotonic()
             if left <= 0:
                 _abandon(process)
-                return Answer("timeout", bytes(output), f"no answer in {deadline:g} s")
+                return Answer("timeout", bytes(output), f"no answer in {round(deadline, 1):g} s")
             if not selector.select(left):
                 continue
             part = os.read(pipe.fileno(), 1 << 16)
