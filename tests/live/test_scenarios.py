@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -69,6 +70,27 @@ def test_a_call_that_never_returns_costs_only_what_follows_it(gpudoctor):
     assert [probe["name"] for probe in hung] == ["nvml"]
     assert "nvmlDeviceGetPowerUsage on GPU 5" in hung[0]["reason"]
     assert "driver.nvidia-smi-hangs" in done.causes()
+
+
+def test_a_call_that_hangs_behind_the_identity_leaves_the_other_gpus_whole(gpudoctor):
+    done = gpudoctor("--json", "--timeout", "12", scenario="nvlink-hang")
+    report = done.report
+    assert "nvmlDeviceGetNvLinkErrorCounter on GPU 2" in next(
+        probe["reason"] for probe in report["probes"] if probe["name"] == "nvml"
+    )
+    assert sorted(len(gpu) > 0 for gpu in report["node"]["gpus"]) == [True] * 8
+    assert report["node"]["nvlink"]["0000:db:00.0"]["active"] == 18, report["node"]["nvlink"].keys()
+
+
+def test_nvml_tells_what_nvlinks_lead_to(gpudoctor):
+    done = gpudoctor("topo", "--json", scenario="h100x8")
+    data = json.loads(done.out)
+    kinds = {(path["path"], path["peer"]) for path in data["paths"] if path["b"].startswith("GPU")}
+    assert (done.code, kinds, len(data["paths"])) == (0, {("NV18", "ok")}, 28)
+    half = gpudoctor("topo", scenario="nvlink-half-down")
+    assert half.code == 1
+    assert "GPU4: 9 of 18 NVLinks are down" in half.out
+    assert "GPU3 - GPU4: NV9 where the other pairs have NV18" in half.out
 
 
 def test_a_machine_without_nvidia_says_so(gpudoctor):

@@ -14,7 +14,8 @@ from gpudoctor.facts.gpu import Gpu, GpuProcess
 from gpudoctor.facts.store import FactStore
 from gpudoctor.nccl.trial import occupied
 
-PROGRAM = Path(__file__).parent / "recorded_program.py"
+HERE = Path(__file__).parent
+PROGRAM = HERE / "recorded_program.py"
 
 
 @pytest.fixture
@@ -158,6 +159,110 @@ def test_without_gpus_it_offers_read(run: Callable[..., Any]) -> None:
     assert "no NVIDIA GPU" in done.err and "gpudoctor nccl read FILE" in done.err
 
 
+@pytest.fixture
+def by_torch(gpudoctor: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+
+    def start(*words: str, fault: str = "") -> Any:
+        return gpudoctor(
+            "nccl", "run", "--yes", *words, scenario="h100x8", timeout=120,
+            PATH=str(tmp_path), HOME=str(tmp_path), PYTHONPATH=str(HERE / "torch_stub"), RECORDED_FAULT=fault,
+        )  # fmt: skip
+
+    return start
+
+
+def test_torch_measures_where_nccl_tests_is_missing(by_torch: Callable[..., Any]) -> None:
+    done = by_torch("--gpus", "0,1,2,3,4,5,6,7")
+    assert done.code == 0, done.err
+    assert "torch.distributed measures in its stead" in done.err
+    assert done.out.startswith("FAST ENOUGH: all_reduce, 8 GPUs on one node, NVIDIA H200: 463.58 GB/s at 1 GiB")
+
+
+def test_wrong_sums_of_torch(by_torch: Callable[..., Any]) -> None:
+    done = by_torch("--gpus", "0,1", fault="wrong")
+    assert done.code == 2
+    assert done.out.startswith("WRONG RESULTS: all_reduce, 2 GPUs on one node")
+
+
+def test_torch_that_can_not_begin(by_torch: Callable[..., Any]) -> None:
+    done = by_torch("--gpus", "0,1", fault="init")
+    assert done.code == 2
+    assert "unhandled system error, NCCL version 2.27.3" in done.out
+
+
+@pytest.fixture
+def job(gpudoctor: Callable[..., Any], folder: Path) -> Callable[..., Any]:
+    for name in ("srun", "mpirun"):
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "recorded_srun.py"} "$@"\n')
+    (folder / "scontrol").write_text("#!/bin/sh\nfor name in $NODES; do echo $name; done\n")
+    for name in ("srun", "mpirun", "scontrol"):
+        (folder / name).chmod(0o755)
+
+    def start(*words: str, nodes: int = 5, fault: str = "", **env: str) -> Any:
+        slurm = {
+            "SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": f"node[1-{nodes}]", "SLURM_GPUS_ON_NODE": "8",
+            "NODES": " ".join(f"node{number}" for number in range(1, nodes + 1)),
+        }  # fmt: skip
+        return gpudoctor(
+            "nccl", "run", "--nodes", "--yes", "--nccl-tests", str(folder), *words, timeout=120,
+            PATH=f"{folder}:/usr/bin:/bin", RECORDED_FAULT=fault, **(env or slurm),
+        )  # fmt: skip
+
+    return start
+
+
+def test_a_healthy_job(job: Callable[..., Any]) -> None:
+    done = job()
+    assert done.code == 0, done.err
+    assert done.out.startswith(
+        "FAST ENOUGH: all_reduce, 40 GPUs on 5 nodes, NVIDIA H100 80GB HBM3: 371.6 GB/s at 4 GiB"
+    )
+    assert "srun --mpi=pmix -N 5 -w node1,node2,node3,node4,node5 --ntasks-per-node=8" in done.err
+    assert "every pair of nodes is as fast as the others" in done.out  # nobody told how fast the adapters are
+    assert "suspect" not in done.out
+
+
+def test_a_slow_node_is_found_by_pairing_suspects_with_good_nodes(job: Callable[..., Any]) -> None:
+    done = job("--json", nodes=6, fault="slow-node:node4")
+    data = json.loads(done.out)
+    assert [(entry["what"], entry["state"]) for entry in data["runs"]] == [
+        ("all 6 nodes", "fine"),
+        ("node1 and node2", "fine"), ("node3 and node4", "slow"), ("node5 and node6", "fine"),
+        ("suspect node3 with node1", "fine"), ("suspect node4 with node2", "slow"),
+    ]  # fmt: skip
+    assert data["conclusions"] == ["node node4 is to blame: slow also with node2, which is fine with others"]
+
+
+def test_a_slow_path_between_nodes_is_told_from_slow_nodes(job: Callable[..., Any]) -> None:
+    done = job(nodes=5, fault="slow-path:node1,node2")
+    assert done.code == 1
+    assert done.out.startswith("TOO SLOW: all_reduce, 40 GPUs on 5 nodes")
+    assert "=> the path between node1 and node2 is to blame: slow with each other, fine with others" in done.out
+
+
+def test_a_node_that_hangs(job: Callable[..., Any]) -> None:
+    done = job("--timeout", "2", nodes=4, fault="hang-node:node2")
+    assert done.code == 2
+    assert done.out.startswith("INCOMPLETE: all_reduce, 32 GPUs on 4 nodes, NVIDIA H100 80GB HBM3: hung")
+    assert "node node2 is to blame: hung also with node4" in done.out
+
+
+def test_two_nodes_are_compared_alone(job: Callable[..., Any], tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("node1 slots=8\nnode1 slots=8\nnode2 slots=8\n")
+    done = job("--gpus-per-node", "8", fault="slow-path:node1,node2", PBS_NODEFILE=str(hosts))
+    assert "mpirun --host node1:8,node2:8 --map-by ppr:8:node" in done.err
+    assert "the path between node1 and node2 is to blame: each of them alone is fine" in done.out
+
+
+def test_nodes_outside_of_a_job(run: Callable[..., Any]) -> None:
+    done = run("--nodes", "--yes", scenario=None)
+    assert done.code == 3
+    assert "no job of several nodes" in done.err
+
+
 def test_without_the_program_it_says_where_to_get_it(gpudoctor: Callable[..., Any], tmp_path: Path) -> None:
     done = gpudoctor("nccl", "run", "--yes", "--nccl-tests", str(tmp_path), scenario="h100x8")
     assert done.code == 3
@@ -168,6 +273,7 @@ def test_a_job_of_several_nodes_gets_its_launch_line(run: Callable[..., Any]) ->
     done = run("--yes", SLURM_JOB_ID="77", SLURM_JOB_NUM_NODES="4")
     assert done.code == 3
     assert "srun --mpi=pmix -N 4 --ntasks-per-node=8" in done.err
+    assert "gpudoctor nccl run --nodes" in done.err
 
 
 def test_processes_are_named_and_displays_don_t_count() -> None:

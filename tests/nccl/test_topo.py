@@ -111,3 +111,71 @@ def test_svg_of_hostile_names_stays_well_formed() -> None:
     assert "<script" not in svg and "<b>" not in svg
     assert fromstring(svg).get("role") == "img"
     assert topology_svg(Graph()) == ""
+
+
+def graph_log(host: str, first_bus: int, ranks: int = 2) -> str:
+    """The lines that each rank prints with NCCL_DEBUG_SUBSYS=GRAPH, as in public logs of H200 machines; ranks mixed."""
+    tree = [
+        "=== System : maxBw 48.0 totalBw 370.8 ===",
+        "CPU/0-0 (1/2/-1)",
+        f"+ PCI[48.0] - PCI/0-{first_bus:x}000 (104c823200000000)",
+        f"              + PCI[48.0] - NIC/0-{first_bus + 2:x}000",
+        "                            + NET[50.0] - NET/0-0 (0/d4f9fc0003ae6d94/1/50.000000)",
+        f"              + PCI[48.0] - GPU/0-{first_bus + 3:x}000 (0)",
+        "                            + NVL[370.8] - NVS/0-0",
+        "+ SYS[16.0] - CPU/0-1",
+        "CPU/0-1 (1/2/-1)",
+        f"+ PCI[48.0] - PCI/0-{first_bus + 8:x}000 (104c823200000000)",
+        f"              + PCI[48.0] - GPU/0-{first_bus + 11:x}000 (1)",
+        "                            + NVL[350.2] - NVS/0-0",
+        "==========================================",
+        f"GPU/0-{first_bus + 3:x}000 :GPU/0-{first_bus + 3:x}000 (0/5000.0/LOC) GPU/0-{first_bus + 11:x}000 (2/350.2/NVL)",
+    ]
+    return "".join(f"{host}:70{rank}:71{rank} [{rank}] NCCL INFO {line}\n" for line in tree for rank in range(ranks))
+
+
+def test_graph_lines_of_many_ranks_are_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "job.log").write_text(graph_log("gpu-a", 0x65) + graph_log("gpu-b", 0x15))
+    status, text = drawn(capsys, str(tmp_path / "job.log"))
+    assert status == 1
+    assert "GPU0   -     NV17  PIX" in text
+    assert "NUMA node 1\n└─ 0000:6d:00.0" in text
+    assert "GPU0  0000:68:00.0  18 NVLinks  nearest adapter NET/0" in text
+    assert "NET/0  0000:67:00.0  400 Gb/s" in text
+    assert "GPU1: 17 NVLinks, other GPUs of this machine have 18" in text
+    assert "0000:15" not in text
+
+
+def test_far_ends_of_nvlinks_join_gpus_and_switches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = "GPU {0}: NVIDIA A100-SXM4-80GB (UUID: GPU-{0}ec45129-20da-4a34-b813-7d3a51060903)\n"
+    buses = ("07", "0F", "47")
+    (tmp_path / "list.txt").write_text(
+        "index, name, pci.bus_id, uuid\n"
+        + "".join(
+            f"{at}, NVIDIA A100-SXM4-80GB, 00000000:{bus}:00.0, GPU-{at}ec45129-20da-4a34-b813-7d3a51060903\n"
+            for at, bus in enumerate(buses)
+        )
+    )
+    links = {0: ["0F", "0F", "C4"], 1: ["07", "07", "C4"], 2: ["C4"]}
+    (tmp_path / "status.txt").write_text(
+        "".join(head.format(gpu) + "".join(f"\t Link {at}: 25 GB/s\n" for at in range(len(far))) for gpu, far in links.items())
+    )  # fmt: skip
+    (tmp_path / "remote.txt").write_text(
+        "".join(
+            head.format(gpu) + "".join(f"\t Link {at}: Remote Device 00000000:{bus}:00.0: Link {at}\n" for at, bus in enumerate(far))
+            for gpu, far in links.items()
+        )
+    )  # fmt: skip
+    _, text = drawn(capsys, "--json", str(tmp_path))
+    paths = {frozenset((path["a"], path["b"])): path["path"] for path in json.loads(text)["paths"]}
+    assert paths[frozenset(("GPU0", "GPU1"))] == "NV2"
+    assert paths[frozenset(("GPU0", "GPU2"))] == "NV1"
+
+
+def test_peer_to_peer_matrix_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p2p.txt").write_text(
+        "$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n\nLegend:\n\n  X    = Self\n"
+    )
+    status, text = drawn(capsys, str(tmp_path))
+    assert status == 1
+    assert "GPU0 - GPU1: no peer-to-peer (chipset not supported)" in text

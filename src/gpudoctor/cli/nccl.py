@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpudoctor.collect.collected import Collected
+    from gpudoctor.nccl.nodes import NodesTrial
+    from gpudoctor.nccl.programs import Program
     from gpudoctor.nccl.trial import Trial
 
 UNREADABLE = 66
@@ -24,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="output of nccl-tests; more evidence (topo -m, ibstat, logs) helps; - for standard input",
     )
     read.add_argument("--json", action="store_true", help="print JSON")
-    trial = actions.add_parser("run", help="run all_reduce_perf on this machine's GPUs, and find what slows it down")
+    trial = actions.add_parser(
+        "run", help="run all_reduce_perf on this machine's GPUs or a job's nodes, and find what slows it down"
+    )
     trial.add_argument("--yes", action="store_true", help="don't ask: the GPUs may be used")
     trial.add_argument(
         "--nccl-tests", metavar="DIR", help="where all_reduce_perf lies (default: PATH and the usual places)"
@@ -33,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpus", metavar="LIST", help="only these GPUs, such as 0,1,4 (default: all that CUDA_VISIBLE_DEVICES allows)"
     )
     trial.add_argument(
-        "--timeout", type=_seconds, default=120.0, metavar="SECONDS", help="deadline of each run (default 120)"
+        "--nodes", action="store_true", help="inside a Slurm or MPI job: measure across its nodes, and compare them"
+    )
+    trial.add_argument(
+        "--gpus-per-node", type=int, metavar="N", help="with --nodes, where neither the job nor this node tells"
+    )
+    trial.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="deadline of each run (default 120; with --nodes 300)"
     )
     trial.add_argument("--root", default="/", metavar="DIR", help="take the machine's facts from the files below DIR")
     trial.add_argument(
@@ -80,6 +90,7 @@ def _read(args: argparse.Namespace) -> int:
     return max((_EXITS[found.verdict] for found in judgements if found.verdict != "not judged"), default=3)
 
 
+_DEADLINE, _DEADLINE_NODES = 120.0, 300.0  # seconds
 _INSTEAD = "To judge a table that was measured elsewhere: gpudoctor nccl read FILE"
 NOT_RUN = 3
 
@@ -96,34 +107,32 @@ def _run(args: argparse.Namespace) -> int:
 
     from gpudoctor.cli.topo import probe_machine
     from gpudoctor.combiners import combine
-    from gpudoctor.nccl.programs import GET_THEM, find_program, launch_line
+    from gpudoctor.nccl.programs import find_torch, launch_line
     from gpudoctor.nccl.trial import Trial, device_names, largest_message, occupied
 
     machine = probe_machine(args.root, args.commands)
     store = combine(machine.facts, [])
     gpus = [name.strip() for name in args.gpus.split(",")] if args.gpus else device_names(store, os.environ)
+    if args.nodes:
+        return _run_nodes(args, machine, len(gpus) or None)
     if not gpus or not store.of("gpu"):
         return _refuse(
             "gpudoctor nccl run: no NVIDIA GPU that a program could use was found on this machine.", _INSTEAD
         )
     if len(gpus) < 2:
         return _refuse("gpudoctor nccl run: one GPU alone has nobody to talk to; two are needed.", _INSTEAD)
-    program = find_program(args.nccl_tests)
+    program = _program(args)
+    if program is None and args.nccl_tests is None:
+        program = find_torch()
     if program is None:
-        where = f"in {args.nccl_tests}" if args.nccl_tests else "in PATH or the usual places"
-        return _refuse(
-            f"gpudoctor nccl run: no all_reduce_perf {where}. To get it:",
-            *(f"  {command}" for command in GET_THEM),
-            "then: gpudoctor nccl run --nccl-tests nccl-tests/build",
-            _INSTEAD,
-        )
+        return _no_program(args)
     if not program.runnable:
-        return _refuse(
-            f"gpudoctor nccl run: {program.path} is there, but may not be run by you: chmod +x {program.path}", _INSTEAD
-        )
+        return _not_runnable(program)
     if line := launch_line(program.path, len(gpus), os.environ):
         return _refuse(
-            "gpudoctor nccl run: this job has several nodes, and the test must be started on all of them together:",
+            "gpudoctor nccl run: this job has several nodes. To test them together, and compare them where that is bad:",
+            "  gpudoctor nccl run --nodes",
+            "or by hand:",
             f"  {line}",
             "then: gpudoctor nccl read nccl-tests.log",
         )
@@ -134,24 +143,76 @@ def _run(args: argparse.Namespace) -> int:
             "Run it when they are free, or choose free ones with --gpus.",
             _INSTEAD,
         )
-    trial = Trial(program.path, gpus, largest_message(store), args.timeout)
-    if not _agreed(trial, args.yes):
+    trial = Trial(program.command, gpus, largest_message(store), args.timeout or _DEADLINE)
+    if program.python:
+        sys.stderr.write("No nccl-tests was found; torch.distributed measures in its stead.\n")
+    more = len(gpus) * 2 + 2 if len(gpus) > 2 else 2
+    closer = "pairs of GPUs, then all of them without peer-to-peer and without shared memory, to tell the paths apart"
+    if not _agreed(trial, f"the GPUs {', '.join(gpus)} alone", more, closer, args.yes):
         return NOT_RUN
     return _carry_out(trial, machine, args.json)
 
 
-def _agreed(trial: Trial, yes: bool) -> bool:
+def _program(args: argparse.Namespace) -> Program | None:
+    from gpudoctor.nccl.programs import find_program
+
+    return find_program(args.nccl_tests)
+
+
+def _no_program(args: argparse.Namespace) -> int:
+    from gpudoctor.nccl.programs import GET_THEM
+
+    where = f"in {args.nccl_tests}" if args.nccl_tests else "in PATH or the usual places, and no Python with torch"
+    return _refuse(
+        f"gpudoctor nccl run: no all_reduce_perf {where}. To get it:",
+        *(f"  {command}" for command in GET_THEM),
+        "then: gpudoctor nccl run --nccl-tests nccl-tests/build",
+        _INSTEAD,
+    )
+
+
+def _not_runnable(program: Program) -> int:
+    return _refuse(
+        f"gpudoctor nccl run: {program.path} is there, but may not be run by you: chmod +x {program.path}", _INSTEAD
+    )
+
+
+def _run_nodes(args: argparse.Namespace, machine: Collected, gpus: int | None) -> int:
+    """Across the nodes of the job that this process runs in."""
+    import os
+
+    from gpudoctor.nccl.nodes import NodesTrial, find_job
+
+    job = find_job(os.environ, gpus)
+    if job is None:
+        return _refuse(
+            "gpudoctor nccl run: no job of several nodes is to be seen here (SLURM_JOB_ID and scontrol, PBS_NODEFILE, "
+            "LSB_DJOB_HOSTFILE); start it inside of one: salloc -N 2 --gpus-per-node=8",
+            _INSTEAD,
+        )
+    each = args.gpus_per_node or job.gpus
+    if not each:
+        return _refuse("gpudoctor nccl run: how many GPUs has a node? --gpus-per-node N tells.", _INSTEAD)
+    program = _program(args)
+    if program is None:
+        return _no_program(args)
+    if not program.runnable:
+        return _not_runnable(program)
+    trial = NodesTrial(program.command, job, each, args.timeout or _DEADLINE_NODES)
+    closer = "pairs of nodes at the same time, then those of bad pairs with good ones"
+    if not _agreed(trial, f"{each} GPUs on each of {len(job.nodes)} nodes", len(job.nodes) * 3 // 2 + 1, closer, args.yes):  # fmt: skip
+        return NOT_RUN
+    return _carry_out(trial, machine, args.json)
+
+
+def _agreed(trial: Trial | NodesTrial, what: str, more: int, closer: str, yes: bool) -> bool:
     """Show what will be run, and ask."""
     import os
 
-    from gpudoctor.nccl.search import whole
-
-    pairs = len(trial.gpus) if len(trial.gpus) > 2 else 0
     sys.stderr.write(
-        f"This will use the GPUs {', '.join(trial.gpus)} alone for about a minute (each run ends after {trial.deadline:g} s at the latest):\n"
-        f"  {trial.shown(whole(trial.gpus), os.environ)}\n"
-        f"If the result is bad, up to {pairs * 2 + 2} more runs of the same program follow: pairs of GPUs, then all of them without "
-        "peer-to-peer and without shared memory, to tell the paths apart. Nothing on the machine is changed.\n"
+        f"This will use {what} for about a minute (each run ends after {trial.deadline:g} s at the latest):\n"
+        f"  {trial.shown(trial.first(), os.environ)}\n"
+        f"If the result is bad, up to {more} more runs of the same program follow: {closer}. Nothing on the machine is changed.\n"
     )
     if yes:
         return True
@@ -163,7 +224,7 @@ def _agreed(trial: Trial, yes: bool) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _carry_out(trial: Trial, machine: Collected, as_json: bool) -> int:
+def _carry_out(trial: Trial | NodesTrial, machine: Collected, as_json: bool) -> int:
     import os
 
     from gpudoctor.diagnosis import Doctor

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Literal
 
 _MOST = 4 << 20  # bytes of output that are kept
@@ -31,8 +32,9 @@ def measure(
     more_environment: Mapping[str, str],
     deadline: float,
     on_line: Callable[[str], None] = lambda line: None,
+    stop: Event | None = None,
 ) -> Measured:
-    """Run a command; whatever happens, nothing of it is left running that can be ended."""
+    """Run a command; whatever happens, nothing of it is left running that can be ended. stop: end it before its time."""
     began = time.monotonic()
     try:
         process = subprocess.Popen(
@@ -48,7 +50,7 @@ def measure(
         return Measured("denied", "", 0.0, f"{command[0]}: {error.strerror or error}")
     output = bytearray()
     try:
-        hung = _follow(process, output, began + deadline, on_line)
+        hung = _follow(process, output, began + deadline, on_line, stop or Event())
     except BaseException:
         _end(process)
         raise
@@ -66,14 +68,16 @@ def measure(
     return Measured("crashed", text, seconds, f"exit status {code}")
 
 
-def _follow(process: subprocess.Popen[bytes], output: bytearray, end: float, on_line: Callable[[str], None]) -> bool:
+def _follow(
+    process: subprocess.Popen[bytes], output: bytearray, end: float, on_line: Callable[[str], None], stop: Event
+) -> bool:
     """Read until the program ends; True where the deadline came first."""
     begun = 0  # where the line that isn't whole yet begins
     with selectors.DefaultSelector() as selector, process.stdout as pipe:  # type: ignore[union-attr]
         selector.register(pipe, selectors.EVENT_READ)
         while True:
             left = end - time.monotonic()
-            if left <= 0:
+            if left <= 0 or stop.is_set():
                 return True
             if not selector.select(min(left, 0.5)):
                 continue
@@ -82,9 +86,9 @@ def _follow(process: subprocess.Popen[bytes], output: bytearray, end: float, on_
                 break
             if len(output) < _MOST:
                 output += part
-            while (stop := output.find(b"\n", begun)) >= 0:
-                on_line(output[begun:stop].decode("utf-8", "replace"))
-                begun = stop + 1
+            while (line_end := output.find(b"\n", begun)) >= 0:
+                on_line(output[begun:line_end].decode("utf-8", "replace"))
+                begun = line_end + 1
     try:
         process.wait(max(0.1, end - time.monotonic()))
     except subprocess.TimeoutExpired:

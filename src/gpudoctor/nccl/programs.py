@@ -1,9 +1,12 @@
-"""Where nccl-tests programs lie on this machine, and how a job of several nodes would start them."""
+"""Where a program that measures lies on this machine, and how a job of several nodes would start it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,12 +29,25 @@ GET_THEM = (
 )
 
 
+_LOOK = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
+_PATIENCE = 20.0  # seconds: a Python on a network file system may take long to start
+
+
 @dataclass(frozen=True)
 class Program:
-    """An all_reduce_perf; one that may not be run is shown to the user, not passed over."""
+    """An all_reduce_perf; one that may not be run is shown to the user, not passed over.
+
+    python: the interpreter that runs it, where torch.distributed measures in its stead.
+    """
 
     path: Path
     runnable: bool
+    python: str | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """The words that start it."""
+        return [*([self.python] if self.python else []), str(self.path)]
 
 
 def find_program(folder: str | None = None, environ: Mapping[str, str] = os.environ) -> Program | None:
@@ -50,6 +66,28 @@ def find_program(folder: str | None = None, environ: Mapping[str, str] = os.envi
                 if there and refused is None:
                     refused = Program(path, runnable=False)
     return refused
+
+
+def find_torch(environ: Mapping[str, str] = os.environ) -> Program | None:
+    """Return the measurement by torch.distributed, run by the first Python that has torch; nothing is imported for that."""
+    for python in dict.fromkeys(_pythons(environ)):
+        try:
+            done = subprocess.run([python, "-c", _LOOK], capture_output=True, timeout=_PATIENCE, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        if done.returncode == 0:
+            return Program(Path(__file__).with_name("torch_perf.py"), runnable=True, python=python)
+    return None
+
+
+def _pythons(environ: Mapping[str, str]) -> Iterator[str]:
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if environ.get(name):
+            yield str(Path(environ[name]) / "bin" / "python")
+    for name in ("python3", "python"):
+        if found := shutil.which(name, path=environ.get("PATH")):
+            yield found
+    yield sys.executable
 
 
 def launch_line(program: Path, gpus: int, environ: Mapping[str, str]) -> str | None:

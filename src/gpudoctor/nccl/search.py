@@ -22,10 +22,11 @@ SHM_OFF = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
 
 @dataclass(frozen=True)
 class Step:
-    """One run: these GPUs, with these variables set for it alone."""
+    """One run: these GPUs of this node, or all GPUs of these nodes, with these variables set for it alone."""
 
     title: str
-    gpus: tuple[str, ...]
+    gpus: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -46,6 +47,7 @@ class Result:
 
 
 Run = Callable[[Step], Result]
+RunAll = Callable[[Sequence[Step]], list[Result]]  # of several, as many at the same time as is sensible
 
 
 def result_of(step: Step, measured: Measured) -> Result:
@@ -60,11 +62,6 @@ def result_of(step: Step, measured: Measured) -> Result:
     elif state == "fine" and (test is None or not test.rows):
         state = "crashed"
     return Result(step, measured, test, state, began=bool(facts))
-
-
-def whole(gpus: Sequence[str]) -> Step:
-    """Return the first step: everything at once."""
-    return Step(f"all {len(gpus)} GPUs", tuple(gpus))
 
 
 def look_closer(first: Result, run: Run) -> tuple[list[Result], list[str]]:
@@ -87,10 +84,10 @@ def _neighbours(gpus: Sequence[str]) -> list[tuple[str, str]]:
     return pairs if len(gpus) > 2 else pairs[:1]
 
 
-def judge_pairs(results: Iterable[Result]) -> None:
-    """Mark the pairs that are clearly slower than the others."""
+def judge_pairs(results: Iterable[Result], known_good: Sequence[float] = ()) -> None:
+    """Mark the pairs that are clearly slower than the others, or than those that are known to be good."""
     fine = [result for result in results if result.state == "fine"]
-    usual = median(result.busbw for result in fine) if fine else 0.0
+    usual = median(known_good or [result.busbw for result in fine] or [0.0])
     for result in fine:
         if result.busbw < _SLOW * usual:
             result.state = "slow"
@@ -108,9 +105,7 @@ def _suspects(gpus: Sequence[str], results: list[Result], run: Run) -> tuple[lis
         if partner is None:
             continue
         again = run(Step(f"suspect {gpu} with {partner}", (gpu, partner)))
-        usual = median(result.busbw for result in results if result.state == "fine")
-        if again.state == "fine" and again.busbw < _SLOW * usual:
-            again.state = "slow"
+        judge_pairs([again], [result.busbw for result in results if result.state == "fine"])
         results.append(again)
         if again.state != "fine":
             blamed.add(gpu)
@@ -135,7 +130,9 @@ def _paths(first: Result, results: list[Result], run: Run) -> tuple[list[Result]
         alike = "every pair alone is as fast as the others: no single GPU or link is to blame"
     said = [alike] if alike else []
     gpus = first.step.gpus
-    without = run(Step(f"{len(gpus)} GPUs without peer-to-peer, to tell the paths apart", gpus, dict(P2P_OFF)))
+    without = run(
+        Step(f"{len(gpus)} GPUs without peer-to-peer, to tell the paths apart", gpus, environment=dict(P2P_OFF))
+    )
     results.append(without)
     failed = first.state in ("hung", "crashed", "wrong")
     if failed and without.state == "fine":
@@ -144,7 +141,9 @@ def _paths(first: Result, results: list[Result], run: Run) -> tuple[list[Result]
             f"peer-to-peer is to blame: {first.state} with it, fine without it (ACS, IOMMU, or a driver or GPU without working P2P)",
         ]
     if failed:
-        sockets = run(Step(f"{len(gpus)} GPUs without shared memory, to tell the paths apart", gpus, dict(SHM_OFF)))
+        sockets = run(
+            Step(f"{len(gpus)} GPUs without shared memory, to tell the paths apart", gpus, environment=dict(SHM_OFF))
+        )
         results.append(sockets)
         if sockets.state == "fine":
             return results, [

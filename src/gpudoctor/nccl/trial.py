@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from threading import Event
 
 from gpudoctor.collect.collected import Collected
 from gpudoctor.combiners import combine
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.comms import NcclTest
 from gpudoctor.facts.gpu import Gpu, GpuProcess
+from gpudoctor.facts.host import RdmaPort
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Report
 from gpudoctor.nccl.graph import machine_graph
 from gpudoctor.nccl.judge import Judgement, judge, size_text
 from gpudoctor.nccl.measure import measure
-from gpudoctor.nccl.search import Result, Step, look_closer, result_of, whole
+from gpudoctor.nccl.nodes import NodesTrial
+from gpudoctor.nccl.search import Result, RunAll, Step, look_closer, result_of
 from gpudoctor.parsers import nccl_tests
 from gpudoctor.parsers.base import NotThisFormat
 from gpudoctor.sources.base import Document, SourceNotes
@@ -25,6 +28,7 @@ _IDLE_MEMORY = 1500.0  # MiB that driver and display may hold on a GPU that nobo
 _BUSY = 10.0  # percent
 _ROOMY = 6000.0  # MiB free that messages of 1 GiB need: two buffers, and what checks them
 _SOURCE = "nccl-tests"
+_TOGETHER = 16  # pairs of nodes at the same time
 
 Say = Callable[[str], None]
 
@@ -76,18 +80,30 @@ def largest_message(store: FactStore) -> str:
 
 @dataclass
 class Trial:
-    """What is run, and how."""
+    """Runs over GPUs of this node."""
 
-    program: Path
+    program: list[str]
     gpus: list[str]
     largest: str = "1G"
     deadline: float = 120.0
+
+    def first(self) -> Step:
+        """Everything at once."""
+        return Step(f"all {len(self.gpus)} GPUs", tuple(self.gpus))
+
+    def none(self) -> NcclTest:
+        """Return what stands for a table that never came."""
+        return NcclTest(ranks=len(self.gpus), nodes=1, rows=0)
+
+    def closer(self, first: Result, run_all: RunAll) -> tuple[list[Result], list[str]]:
+        """Return what pairs of GPUs and other paths gave, and what follows from it; one after the other, on one machine."""
+        return look_closer(first, lambda step: run_all([step])[0])
 
     def command(self, step: Step) -> list[str]:
         """Return the command of a step: a whole curve of all GPUs, large messages alone of a pair."""
         smallest = "8M" if len(step.gpus) == len(self.gpus) and not step.environment else "64M"
         return [
-            str(self.program),
+            *self.program,
             "-b",
             smallest,
             "-e",
@@ -129,34 +145,61 @@ class Outcome:
     conclusions: list[str] = field(default_factory=list)
 
 
-def carry_out(trial: Trial, doctor: Doctor, machine: Collected, environ: Mapping[str, str], say: Say) -> Outcome:
-    """Run all GPUs at once; where that is bad, look for the GPU, link or path that is to blame."""
+def carry_out(
+    trial: Trial | NodesTrial, doctor: Doctor, machine: Collected, environ: Mapping[str, str], say: Say
+) -> Outcome:
+    """Run everything at once; where that is bad, look for the GPU, node, link or path that is to blame."""
+    stop = Event()
 
     def run(step: Step) -> Result:
-        say(f"{step.title} ({', '.join(step.gpus)})")
-        measured = measure(trial.command(step), trial.environment(step, environ), trial.deadline, _progress(say))
+        whole = step == trial.first()
+        say(f"{step.title} ({', '.join(step.gpus or step.nodes)})")
+        progress = _progress(say) if whole else lambda line: None
+        measured = measure(trial.command(step), trial.environment(step, environ), trial.deadline, progress, stop)
         result = result_of(step, measured)
         ending = f"{result.busbw:g} GB/s" if result.state == "fine" else f"{result.state} {measured.reason}".strip()
-        say(f"  {ending} after {measured.seconds:.0f} s")
+        say(f"  {'' if whole else step.title + ': '}{ending} after {measured.seconds:.0f} s")
         return result
 
-    first = run(whole(trial.gpus))
+    def run_all(steps: Sequence[Step]) -> list[Result]:
+        with ThreadPoolExecutor(_TOGETHER) as pool:
+            try:
+                return list(pool.map(run, steps))
+            except BaseException:
+                stop.set()  # whoever interrupts doesn't want to wait for what is still running
+                raise
+
+    (first,) = run_all([trial.first()])
     output = first.measured.output.encode()
     scanned = doctor.scanner.scan(_SOURCE, (output,))
     machine.add(Document(_SOURCE, lambda: (output,)), scanned)
     report = doctor.judge(machine, SourceNotes("live", "/"))
     graph = machine_graph(combine(machine.facts, []))
     tests = [fact for fact in scanned.facts if isinstance(fact, NcclTest)]
-    judgement = judge(tests[0], graph) if tests else judge(NcclTest(ranks=len(trial.gpus), nodes=1, rows=0), graph)
+    judgement = judge(tests[0], graph) if tests else judge(trial.none(), graph)
     if first.state == "fine" and judgement.verdict == "too slow":
         first.state = "slow"
     if first.state in ("hung", "crashed", "denied"):
         judgement.verdict, judgement.summary = "incomplete", _ended(first)
     outcome = Outcome(first, judgement, report)
-    if first.began and first.state in ("slow", "wrong", "hung", "crashed"):
-        say("That is not as it should be: looking closer, one pair after the other.")
-        outcome.closer, outcome.conclusions = look_closer(first, run)
+    bad = first.state in ("slow", "wrong", "hung", "crashed")
+    if first.began and (bad or (first.step.nodes and not _sure(judgement, machine))):
+        say(
+            "That is not as it should be: looking closer."
+            if bad
+            else "What to expect is not known well: comparing nodes."
+        )
+        outcome.closer, outcome.conclusions = trial.closer(first, run_all)
+        if not bad and any(result.state != "fine" for result in outcome.closer):
+            judgement.verdict = "too slow"
+            judgement.summary = f"{first.busbw:g} GB/s, and not all nodes are as fast as the others"
     return outcome
+
+
+def _sure(judgement: Judgement, machine: Collected) -> bool:
+    """Across nodes the expectation is worth little where nobody told how fast the adapters are."""
+    rates = (fact.rate for fact in machine.facts if isinstance(fact, RdmaPort))
+    return judgement.verdict == "fast enough" and any(rates)
 
 
 def _progress(say: Say) -> Callable[[str], None]:
@@ -188,6 +231,7 @@ def runs_as_data(results: Iterable[Result]) -> list[dict[str, object]]:
         {
             "what": result.step.title,
             "gpus": list(result.step.gpus),
+            "nodes": list(result.step.nodes),
             "environment": result.step.environment,
             "state": result.state,
             "busbw": result.busbw or None,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning, RasGroup
 from gpudoctor.parsers.base import Format, NotThisFormat, Parser
+from gpudoctor.patterns.address import nccl_bus
 from gpudoctor.patterns.lazy import LazyRegex
 
 # Launchers put their own prefix before it; old releases and cut lines lack host and pid.
@@ -51,18 +52,6 @@ def _head(line: str) -> tuple[str | None, int | None, int | None]:
     return found["host"] or None, int(found["pid"]), int(found["device"])
 
 
-def bus_address(bus: str) -> str | None:
-    """Return the PCI address that NCCL writes as one hexadecimal number.
-
-    >>> bus_address("1b000"), bus_address("100000"), bus_address("40")
-    ('0000:1b:00.0', '0001:00:00.0', '0000:00:04.0')
-    """
-    number = int(bus, 16)
-    if number >= 1 << 36:
-        return None
-    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"
-
-
 def communicator(text: str) -> Iterator[Fact]:
     """A line of a communicator that begins or has ended its initialisation.
 
@@ -80,7 +69,7 @@ def communicator(text: str) -> Iterator[Fact]:
     if not complete and "START" not in rest:
         raise NotThisFormat
     host, pid, device = _head(line)
-    pci = bus_address(found["bus"]) if found["bus"] else None
+    pci = nccl_bus(found["bus"]) if found["bus"] else None
     yield NcclRank(
         rank=int(found["rank"]),
         ranks=int(found["ranks"]),

@@ -16,3 +16,15 @@ def pci_address(text: str) -> str:
         parts.insert(0, "0")
     domain, bus, device = parts
     return f"{int(domain, 16):04x}:{int(bus, 16):02x}:{int(device, 16):02x}.{function or '0'}"
+
+
+def nccl_bus(bus: str) -> str | None:
+    """Return the PCI address that NCCL writes as one hexadecimal number.
+
+    >>> nccl_bus("1b000"), nccl_bus("100000"), nccl_bus("40")
+    ('0000:1b:00.0', '0001:00:00.0', '0000:00:04.0')
+    """
+    number = int(bus, 16)
+    if number >= 1 << 36:
+        return None
+    return f"{number >> 20:04x}:{number >> 12 & 0xFF:02x}:{number >> 4 & 0xFF:02x}.{number & 0xF:x}"

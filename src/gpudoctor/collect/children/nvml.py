@@ -238,10 +238,17 @@ class _Lost(Exception):
     """The GPU doesn't answer any more."""
 
 
+class _Hung(Exception):
+    """This GPU's rest is left out, because the call hung the last time."""
+
+
 def _guarded(function: str, gpu: int | None, skip: set[str], read: Callable[..., Any], *arguments: Any) -> Any:
     """Call `read` and return what it gives; None where the call is to be skipped or is refused."""
     if function in skip:
         return None
+    if gpu is not None and f"{function}:{gpu}" in skip:
+        emit("hung", function=function, gpu=gpu)
+        raise _Hung
     begin(function, gpu)
     try:
         return read(*arguments)
@@ -262,9 +269,6 @@ def read_gpu(index: int, handle: Any, skip: set[str]) -> None:
     emit("gpu", index=index, set={"index": index, "seen_by": "nvml", "state": "ok"})
     try:
         for function, read in CALLS:
-            if f"{function}:{index}" in skip:
-                emit("hung", function=function, gpu=index)
-                return
             fields = _guarded(function, index, skip, read, handle)
             if fields:
                 emit("gpu", index=index, set=fields)
@@ -272,6 +276,8 @@ def read_gpu(index: int, handle: Any, skip: set[str]) -> None:
         _nvlinks(index, handle, skip)
     except _Lost:
         emit("gpu", index=index, set={"state": "lost", "error": "GPU is lost"})
+    except _Hung:
+        return
 
 
 def _processes(index: int, handle: Any, skip: set[str]) -> None:
@@ -312,7 +318,33 @@ def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
                 value = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkErrorCounter, handle, link, counter)
                 if value is not None:
                     fields[name] = value
+            fields.update(_far_end(index, handle, skip, link))
         emit("nvlink", index=index, link=link, set=fields)
+
+
+_REMOTE = {0: "gpu", 1: "cpu", 2: "switch"}
+
+
+def _far_end(index: int, handle: Any, skip: set[str], link: int) -> Fields:
+    """What an active link leads to, and how fast it is in GB/s."""
+    fields: Fields = {}
+    function = "nvmlDeviceGetNvLinkRemoteDeviceType"
+    kind = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+    if kind in _REMOTE:
+        fields["remote"] = _REMOTE[kind]
+    function = "nvmlDeviceGetNvLinkRemotePciInfo_v2"
+    info = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
+    if info is not None:
+        fields["remote_pci"] = pci_address(text(info.busId))
+    speed = _guarded("nvmlDeviceGetFieldValues", index, skip, _link_speed, handle, link)
+    if speed:
+        fields["speed"] = speed
+    return fields
+
+
+def _link_speed(handle: Any, link: int) -> float | None:
+    value = nv.nvmlDeviceGetFieldValues(handle, [(nv.NVML_FI_DEV_NVLINK_GET_SPEED, link)])[0]
+    return value.value.uiVal / 1000 if value.nvmlReturn == nv.NVML_SUCCESS else None
 
 
 _PATHS = {0: "X", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
@@ -376,6 +408,8 @@ def main() -> None:
             handle = _guarded("nvmlDeviceGetHandleByIndex", index, skip, nv.nvmlDeviceGetHandleByIndex, index)
         except _Lost:
             emit("gpu", index=index, set={"index": index, "seen_by": "nvml", "state": "lost", "error": "GPU is lost"})
+            continue
+        except _Hung:
             continue
         if handle is not None:
             handles[index] = handle

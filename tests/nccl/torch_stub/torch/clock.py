@@ -1,0 +1,3 @@
+"""Time as the recorded board spends it."""
+
+milliseconds = 0.0
