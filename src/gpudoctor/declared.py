@@ -24,14 +24,51 @@ def declarations(name: str) -> Path:
     raise FileNotFoundError(f"gpudoctor's own {name}/ folder is missing; reinstall gpudoctor")
 
 
-def parse(text: str) -> Any:
-    """Return what a YAML text holds; raises yaml.YAMLError."""
+class DeclarationError(ValueError):
+    """A declaration that can't be used; str() is one line: file:line: what is wrong."""
+
+
+def read(path: Path) -> tuple[str, Any]:
+    """Return a file's text and what it holds; raises DeclarationError where it can't be read or isn't YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeclarationError(f"{path}:1: can't be read: {error}") from None
     parsed = _built().get(_hash(text))
     if parsed is not None:
-        return parsed
+        return text, parsed
+    import yaml  # takes longer to load than all declarations that the build parsed
+
+    try:
+        return text, yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # a safe loader either way
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise DeclarationError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML: {error.problem}") from None
+    except yaml.YAMLError as error:
+        raise DeclarationError(f"{path}:1: can't be read: {error}") from None
+
+
+def line_of(text: str, keys: list[Any]) -> int:
+    """Return the line (from 1) on which the node at this path of keys begins, as deep as the path can be followed."""
     import yaml
 
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # a safe loader either way
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = 1
+    for key in keys:
+        found = None
+        if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+            found = node.value[key]
+        elif isinstance(node, yaml.MappingNode):
+            for name, value in node.value:
+                if name.value == str(key):
+                    found, line = value, name.start_mark.line + 1
+                    break
+        if found is None:
+            break
+        node = found
+        if isinstance(key, int):
+            line = node.start_mark.line + 1
+    return line
 
 
 def build(folders: Iterable[Path], target: Path) -> None:

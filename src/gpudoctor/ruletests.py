@@ -21,14 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gpudoctor.declared import parse
+from gpudoctor.declared import DeclarationError, line_of, read
 from gpudoctor.diagnosis import Doctor
-from gpudoctor.engine.load import RuleError, line_of
 from gpudoctor.findings.model import Report
 from gpudoctor.sources.memory import TextSource
 
@@ -82,22 +80,21 @@ class RuleTest:
 
 
 def read_tests(path: Path) -> Iterator[RuleTest]:
-    """Read the tests of one file; raises RuleError naming file, line and key."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        data: Any = parse(text) or {}
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise RuleError(f"{path}:{line}: not valid YAML: {error.problem}") from None
+    """Read the tests of one file; raises DeclarationError naming file, line and key."""
+    text, data = read(path)
+    if data is None:
+        return
     if not isinstance(data, dict):
-        raise RuleError(f"{path}:1: a test file maps rule ids to their tests")
+        raise DeclarationError(f"{path}:1: a test file maps rule ids to their tests")
     for rule_id, entry in data.items():
         try:
             tests = RuleTests.model_validate(entry)
         except ValidationError as error:
             first = error.errors()[0]
             line = line_of(text, [rule_id, *first["loc"]])
-            raise RuleError(f"{path}:{line}: {rule_id}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            raise DeclarationError(
+                f"{path}:{line}: {rule_id}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            ) from None
         for kind in ("fires", "silent", "undecided"):
             for number, case in enumerate(getattr(tests, kind), start=1):
                 yield RuleTest(rule_id, kind, number, case)

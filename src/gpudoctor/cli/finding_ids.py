@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gpudoctor.declared import declarations, parse
+from gpudoctor.declared import declarations, read
 from gpudoctor.knowledge.explain import Explanation
 from gpudoctor.knowledge.fixes import Step
 
 
 def finding_ids() -> list[str]:
     """Return every id that a rule declares."""
-    return [entry["id"] for path in sorted(declarations("rules").glob("*.yaml")) for entry in parse(path.read_text())]
+    return [entry["id"] for path in sorted(declarations("rules").glob("*.yaml")) for entry in read(path)[1]]
 
 
 def explain_finding(finding_id: str) -> Explanation | None:
@@ -20,7 +20,7 @@ def explain_finding(finding_id: str) -> Explanation | None:
     path = declarations("rules") / f"{finding_id.partition('.')[0]}.yaml"
     if not path.is_file():
         return None
-    entry = next((entry for entry in parse(path.read_text(encoding="utf-8")) if entry["id"] == finding_id), None)
+    entry = next((entry for entry in read(path)[1] if entry["id"] == finding_id), None)
     if entry is None:
         return None
     ways = entry.get("ways") or [entry]

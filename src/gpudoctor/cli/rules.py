@@ -17,11 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the action; 0 where all is well, 1 where a rule or test fails, 64 on wrong usage."""
-    from gpudoctor.engine.load import RuleError
+    from gpudoctor.declared import DeclarationError
 
     try:
         return {"lint": _lint, "test": _test, "list": _list, "page": _page}[args.action](args)
-    except (RuleError, FileNotFoundError) as error:
+    except (DeclarationError, FileNotFoundError) as error:
         sys.stderr.write(f"gpudoctor rules: {error}\n")
         return 1
 

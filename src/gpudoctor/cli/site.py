@@ -102,11 +102,11 @@ def _from_files(result: Settings, args: argparse.Namespace, *, live: bool) -> No
     result.skip = [*result.skip, *site.skip]
     if result.probes:
         from gpudoctor.collect.probe import load_probes
-        from gpudoctor.engine.load import RuleError
+        from gpudoctor.declared import DeclarationError
 
         try:
             load_probes(result.probes)
-        except RuleError as error:
+        except DeclarationError as error:
             raise Refused(str(error), EXIT_CONFIG) from None
 
 

@@ -2,13 +2,11 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from gpudoctor.declared import declarations, parse
-from gpudoctor.engine.load import RuleError, line_of
+from gpudoctor.declared import DeclarationError, declarations, line_of, read
 
 Cost = Literal["cheap", "standard", "deep"]
 COSTS: tuple[Cost, ...] = ("cheap", "standard", "deep")
@@ -70,25 +68,20 @@ class Probe(BaseModel):
 
 
 def load_probes(folders: list[Path] | None = None) -> list[Probe]:
-    """Read all declarations; raises RuleError naming file, line and key."""
+    """Read all declarations; raises DeclarationError naming file, line and key."""
     probes: dict[str, Probe] = {}
     for folder in folders or [declarations("probes")]:
         for path in sorted(folder.glob("*.yaml")):
-            text = path.read_text(encoding="utf-8")
-            try:
-                data: Any = parse(text)
-            except yaml.MarkedYAMLError as error:
-                line = error.problem_mark.line + 1 if error.problem_mark else 1
-                raise RuleError(f"{path}:{line}: not valid YAML: {error.problem}") from None
+            text, data = read(path)
             if not isinstance(data, dict):
-                raise RuleError(f"{path}:1: a probe file maps names to declarations")
+                raise DeclarationError(f"{path}:1: a probe file maps names to declarations")
             for name, entry in data.items():
                 try:
                     probes[name] = Probe.model_validate({"name": name, **entry})
                 except (ValidationError, TypeError) as error:
                     first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
                     line = line_of(text, [name, *first["loc"]])
-                    raise RuleError(
+                    raise DeclarationError(
                         f"{path}:{line}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
                     ) from None
     return list(probes.values())

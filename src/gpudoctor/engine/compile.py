@@ -15,12 +15,12 @@ from gpudoctor.engine.rule import Rule, Way
 from gpudoctor.facts import KINDS
 from gpudoctor.facts.base import Fact, LogLine, Scalar
 from gpudoctor.parsers.scan import LogPattern
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.template import BadTemplate, Template
 
 OPERATORS = ("not", "gt", "ge", "lt", "le", "in", "not_in", "contains", "matches", "exists")
 _RESERVED = {"fact", "log", "regex", "anchor", "lines", "ignore_case", "any", "at_least", "distinct"}
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\.([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
-MAX_ALTERNATIVES = 40  # of one way
 _SPELLED = {
     "pytorch": "PyTorch",
     "tensorflow": "TensorFlow",
@@ -29,6 +29,7 @@ _SPELLED = {
     "cupy": "CuPy",
     "vllm": "vLLM",
 }
+MAX_ALTERNATIVES = 40  # of one way
 
 
 class BadRule(ValueError):
@@ -49,7 +50,7 @@ class Test:
 
     field: str
     operator: str  # "eq" or one of OPERATORS
-    value: Scalar | tuple[Scalar, ...] | Reference | re.Pattern[str]
+    value: Scalar | tuple[Scalar, ...] | Reference | LazyRegex
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,7 @@ def compile_rules(rules: Iterable[Rule], trusted: Container[str] = frozenset()) 
         try:
             compiled = _compile_rule(rule, patterns)
             if rule.id not in trusted:
-                for key in {key for one in compiled for c in (*one.all, *one.none, *one.unless) for key in c.patterns}:
-                    patterns[key].template.check()
+                _check_expressions(compiled, patterns)
         except (BadRule, BadTemplate) as error:
             faults.append(f"{rule.id}: {error}")
             continue
@@ -166,22 +166,7 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
             raise BadRule(f"{alias}.any: expected a list of conditions")
         outer = {key: value for key, value in body.items() if key != "any"}
         found = [condition for member in members for condition in _conditions(alias, {**outer, **member}, patterns)]
-        # Log lines without tests of their own are one condition with several patterns, not several alternatives.
-        merged: list[Condition] = []
-        for condition in found:
-            same = next(
-                (
-                    index
-                    for index, known in enumerate(merged)
-                    if condition.kind == "log" and replace(known, patterns=condition.patterns) == condition
-                ),
-                None,
-            )
-            if same is None:
-                merged.append(condition)
-            else:
-                merged[same] = replace(merged[same], patterns=(*merged[same].patterns, *condition.patterns))
-        return merged
+        return _merged(found)
     given = [key for key in ("fact", "log", "regex") if key in body]
     if len(given) != 1:
         raise BadRule(f"{alias}: expected exactly one of fact, log, regex")
@@ -218,16 +203,27 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
     return [Condition(alias, kind, tuple(tests), keys, at_least, distinct)]
 
 
+def _merged(conditions: list[Condition]) -> list[Condition]:
+    """Join log conditions that differ in their lines alone: one condition with several patterns, not several alternatives."""
+    merged: dict[Any, list[Condition]] = {}
+    for number, condition in enumerate(conditions):
+        same = (condition.tests, condition.at_least, condition.distinct) if condition.kind == "log" else number
+        merged.setdefault(same, []).append(condition)
+    return [
+        replace(alike[0], patterns=tuple(key for condition in alike for key in condition.patterns))
+        if len(alike) > 1
+        else alike[0]
+        for alike in merged.values()
+    ]
+
+
 def _tests(alias: str, field: str, test: Any) -> Iterator[Test]:
     if isinstance(test, dict):
         for operator, value in test.items():
             if operator not in OPERATORS:
                 raise BadRule(f"{alias}.{field}: unknown operator {operator!r}; known are {', '.join(OPERATORS)}")
             if operator == "matches":
-                try:
-                    yield Test(field, operator, re.compile(value))
-                except re.error as error:
-                    raise BadRule(f"{alias}.{field}: {error}") from None
+                yield Test(field, operator, LazyRegex(value))
             else:
                 yield Test(field, operator, _value(value))
     elif isinstance(test, list):
@@ -268,6 +264,18 @@ def _check_text(way: Way, conditions: tuple[Condition, ...], patterns: dict[str,
                 known |= patterns[key].template.names
             if field not in known and field + "_" not in known:
                 raise BadRule(f"because: {{{alias}.{field}}}: {condition.kind} has no field {field!r}")
+
+
+def _check_expressions(alternatives: list[Alternative], patterns: dict[str, LogPattern]) -> None:
+    for condition in (c for one in alternatives for c in (*one.all, *one.none, *one.unless)):
+        for key in condition.patterns:
+            patterns[key].template.check()
+        for test in condition.tests:
+            if isinstance(test.value, LazyRegex):
+                try:
+                    re.compile(test.value.pattern)
+                except re.error as error:
+                    raise BadRule(f"{condition.alias}.{test.field}: {error}") from None
 
 
 def fill(text: str, bound: dict[str, Fact]) -> str:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gpudoctor.engine.compile import Alternative, Condition, Reference, Test
 from gpudoctor.facts.base import Fact, LogLine, Scalar
 from gpudoctor.facts.store import FactStore
+from gpudoctor.patterns.lazy import LazyRegex
 
 MAX_MATCHES = 500  # of one alternative; beyond that nothing new is learnt
 MAX_VISITS = 200_000  # join steps of one alternative: a runaway rule must not eat the deadline
@@ -70,8 +71,8 @@ def holds(test: Test, fact: Fact, bound: Bound) -> bool:
             words = wanted if isinstance(wanted, tuple) else (wanted,)
             return any(str(word).lower() in str(value).lower() for word in words)
         case "matches":
-            return isinstance(wanted, re.Pattern) and wanted.search(str(value)) is not None
-    return _ordered(test.operator, value, wanted) if not isinstance(wanted, (tuple, re.Pattern)) else False
+            return isinstance(wanted, LazyRegex) and wanted.search(str(value)) is not None
+    return _ordered(test.operator, value, wanted) if not isinstance(wanted, (tuple, LazyRegex)) else False
 
 
 def _ordered(operator: str, value: Scalar, wanted: Scalar) -> bool:

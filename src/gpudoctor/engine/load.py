@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from gpudoctor.declared import parse
+from gpudoctor.declared import DeclarationError, line_of, read
 from gpudoctor.engine.rule import Rule
-
-
-class RuleError(ValueError):
-    """A rule file that can't be used; str() is one line: file:line: what is wrong."""
 
 
 def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
@@ -38,14 +32,9 @@ def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
 def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
     """Read one file; a fault is one line `file:line: rule: key: what is wrong` and costs only its rule."""
     try:
-        text = path.read_text(encoding="utf-8")
-        data = parse(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        return [], [f"{path}:{line}: not valid YAML: {error.problem}"]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        return [], [f"{path}:1: can't be read: {error}"]
+        text, data = read(path)
+    except DeclarationError as error:
+        return [], [str(error)]
     if data is None:
         return [], []
     if not isinstance(data, list):
@@ -63,24 +52,3 @@ def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
             where = ".".join(str(key) for key in keys) or "rule"
             faults.append(f"{path}:{line_of(text, [number, *keys])}: {name}: {where}: {first['msg']}")
     return rules, faults
-
-
-def line_of(text: str, keys: list[Any]) -> int:
-    """Return the line (from 1) on which the node at this path of keys begins, as deep as the path can be followed."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
-    line = 1
-    for key in keys:
-        found = None
-        if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            found = node.value[key]
-        elif isinstance(node, yaml.MappingNode):
-            for name, value in node.value:
-                if name.value == str(key):
-                    found, line = value, name.start_mark.line + 1
-                    break
-        if found is None:
-            break
-        node = found
-        if isinstance(key, int):
-            line = node.start_mark.line + 1
-    return line

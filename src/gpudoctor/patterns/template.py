@@ -63,6 +63,7 @@ HOLES: dict[str, HoleType] = {
     "quoted": HoleType(r"\"[^\"]*\"|'[^']*'", lambda text: text[1:-1]),
 }
 
+_GAP = re.compile(r"\s{2,}|\t")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?:(?P<name>[a-z_][a-z0-9_]*)(?::(?P<type>[a-z]+))?)?\}|(?P<text>[^{}]+)")
 
@@ -81,24 +82,23 @@ class Template:
 
     text: str
     anchor: str
-    pattern: str
     types: tuple[tuple[str, str], ...] = ()
     lines: int = 1
     ignore_case: bool = False
+    by_hand: bool = False  # the text is a regular expression
 
     @classmethod
     def compile(cls, text: str, *, lines: int = 1, ignore_case: bool = False) -> Template:
         """Compile a template; raises BadTemplate with the reason."""
-        parts = list(_parts(text))
+        parts = _parts(text)
         chunks = [chunk for kind, chunk, _ in parts if kind == "literal"]
         if lines > 1:  # the anchor must stand on the first line
             chunks = chunks[:1]
-        anchor = max(
-            (piece for chunk in chunks for piece in re.split(r"\s{2,}|\t", chunk)), key=len, default=""
-        ).strip()
+        pieces = [piece for chunk in chunks for piece in (_GAP.split(chunk) if _GAP.search(chunk) else (chunk,))]
+        anchor = max(pieces, key=len, default="").strip()
         if len(anchor) < MIN_ANCHOR:
             raise BadTemplate(f"{text!r} has no fixed text of at least {MIN_ANCHOR} characters to look for")
-        return cls(text, anchor, _regex(parts), _types(parts), lines, ignore_case)
+        return cls(text, anchor, _types(parts), lines, ignore_case)
 
     @classmethod
     def from_regex(cls, regex: str, anchor: str, *, lines: int = 1, ignore_case: bool = False) -> Template:
@@ -109,7 +109,7 @@ class Template:
         types = tuple((name, (name.partition("__")[2] or _default_type(name))) for name in names)
         if unknown := [type_ for _, type_ in types if type_ not in HOLES]:
             raise BadTemplate(f"{regex!r}: unknown hole type {unknown[0]!r}")
-        return cls(regex, anchor, regex, types, lines, ignore_case)
+        return cls(regex, anchor, types, lines, ignore_case, by_hand=True)
 
     def check(self) -> None:
         """Raise BadTemplate where the expression can't be compiled."""
@@ -117,6 +117,11 @@ class Template:
             self.regex  # noqa: B018
         except re.error as error:
             raise BadTemplate(f"{self.pattern!r} is not a regular expression: {error}") from None
+
+    @cached_property
+    def pattern(self) -> str:
+        """The regular expression's text."""
+        return self.text if self.by_hand else _regex(_parts(self.text))
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -140,9 +145,9 @@ class Template:
     @property
     def caseless(self) -> bool:
         """Whether the anchor may stand in another case on lines that fit; looking for it as it is finds far fewer."""
-        if self.ignore_case or "(?i" in self.pattern:
+        if self.ignore_case or (self.by_hand and "(?i" in self.text):
             return True
-        if self.pattern == self.text:  # written by hand: the anchor may be one of several spellings in it
+        if self.by_hand:  # the anchor may be one of several spellings in it
             here = self.text.replace("\\", "")
             return self.anchor not in here or here.lower().count(self.anchor.lower()) != here.count(self.anchor)
         return False
