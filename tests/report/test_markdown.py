@@ -39,13 +39,13 @@ def test_report():
     assert text.startswith("# CRITICAL: Cause \\[x\\](http://evil.example) \\*now\\*\n")
     assert text.count("\n## ") == 2
     assert "It explains:\n\n- Effect (`a.effect`)" in text
-    assert "- `a.open`: send \\`x\\`" in text
+    assert "- `a.open`: send `x`" in text
     assert "folder `bundle` (incomplete)" in text
 
 
 def test_finding():
     text = finding_markdown(CAUSE)
-    assert "critical, certain, `a.cause`, gpu `0000:3b:00.0`" in text
+    assert "critical, certain, `a.cause`, `GPU 0000:3b:00.0`" in text
     assert "It \\<b>broke\\</b>." in text
     assert "- `dmesg.txt:7`: ``` a `tick` and ``two`` ```" in text
     assert "1. Mend it (safe, needs root). It helps." in text

@@ -21,6 +21,7 @@ from gpudoctor.patterns.template import BadTemplate, Template
 OPERATORS = ("not", "gt", "ge", "lt", "le", "in", "not_in", "contains", "matches", "exists")
 _RESERVED = {"fact", "log", "regex", "anchor", "lines", "ignore_case", "any", "at_least", "distinct"}
 _PLACE = re.compile(r"\{([a-z_][a-z0-9_]*)\.([a-z_][a-z0-9_]*)(?::([a-z]+))?\}")
+_NUMBERED = LazyRegex(r"\b(?:[Tt]he )?GPU GPU ")
 _SPELLED = {
     "pytorch": "PyTorch",
     "tensorflow": "TensorFlow",
@@ -301,7 +302,7 @@ def fill(text: str, bound: dict[str, Fact]) -> str:
         return str(value)
 
     # A GPU that nobody gave an address is called "GPU 5", and the sentence says "the GPU {gpu.gpu}".
-    return " ".join(_PLACE.sub(place, text).split()).replace("GPU GPU ", "GPU ")
+    return _NUMBERED.sub("GPU ", " ".join(_PLACE.sub(place, text).split()))
 
 
 def _size(mib: float) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.findings.model import Finding, Report
+from gpudoctor.report.evidence import quote
+from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
 
 _SHOWN_EVIDENCE = 6
 
@@ -22,6 +24,9 @@ def finding_markdown(finding: Finding) -> str:
 def _report(report: Report) -> Iterator[str]:
     yield f"# {report.status.upper()}: {_escaped(report.summary)}"
     yield ""
+    if words := node_words(report):
+        yield _escaped(words)
+        yield ""
     by_key = {finding.key: finding for finding in report.findings}
     for finding in report.findings:
         causes = [by_key[key] for key in finding.caused_by if key in by_key]
@@ -37,7 +42,7 @@ def _report(report: Report) -> Iterator[str]:
     if report.undecided:
         yield "## Could not be decided"
         yield ""
-        yield from (f"- `{entry.id}`: {_escaped(entry.ask) or ', '.join(entry.missing)}" for entry in report.undecided)
+        yield from (f"- {', '.join(map(_code, ids))}: {_prose(ask)}" for ask, ids in asks(report.undecided).items())
         yield ""
     if report.suppressed:
         yield "## Suppressed, not counted"
@@ -58,25 +63,28 @@ def _report(report: Report) -> Iterator[str]:
 
 
 def _finding(finding: Finding, level: str) -> Iterator[str]:
-    about = ", ".join(f"{subject.kind} {_code(subject.name)}" for subject in finding.subjects)
+    about = ", ".join(_code(subject_words(subject)) for subject in finding.subjects)
     yield f"{level} {_escaped(finding.title)}"
     yield ""
     yield f"{finding.severity}, {finding.confidence}, `{finding.id}`" + (f", {about}" if about else "")
     yield ""
-    yield _escaped(finding.because)
+    yield _prose(finding.because)
     yield ""
+    if seen := seen_words(finding):
+        yield f"{seen[0].upper()}{seen[1:]}."
+        yield ""
     for where in finding.evidence[:_SHOWN_EVIDENCE]:
-        yield f"- {_code(str(where))}" + (f": {_code(where.text[:300])}" if where.text else "")
+        yield f"- {_code(str(where))}" + (f": {_code(said)}" if (said := quote(where)) else "")
     if finding.evidence:
         yield ""
     for number, fix in enumerate(finding.fixes, start=1):
         needs = f", needs {', '.join(fix.needs)}" if fix.needs else ""
-        yield f"{number}. {_escaped(fix.title)} ({fix.risk}{needs})" + (f". {_escaped(fix.why)}" if fix.why else "")
+        yield f"{number}. {_escaped(fix.title)} ({fix.risk}{needs})" + (f". {_prose(fix.why)}" if fix.why else "")
         if fix.commands:
             yield ""
             yield from _block([line for command in fix.commands for line in command.splitlines()], "   ")
             yield ""
-    if finding.fixes:
+    if finding.fixes and not finding.fixes[-1].commands:
         yield ""
     if finding.references:
         yield from (f"- <{reference}>" for reference in finding.references)
@@ -90,6 +98,24 @@ def _escaped(text: str) -> str:
     'a \\*b\\* \\[c\\](d) \\<e>'
     """
     return "".join(f"\\{letter}" if letter in "\\`*_[]<#|" else letter for letter in " ".join(text.split()))
+
+
+def _prose(text: str) -> str:
+    r"""Return a sentence of ours; what it has between backticks becomes code.
+
+    >>> _prose("send the output of `lspci -nn` *now*")
+    'send the output of `lspci -nn` \\*now\\*'
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return _escaped(text)
+    return "".join(_code(part) if place % 2 else _kept(part) for place, part in enumerate(parts))
+
+
+def _kept(text: str) -> str:
+    """Escape a part of a sentence, its outer spaces kept."""
+    inner = _escaped(text)
+    return f"{' ' if text[:1].isspace() else ''}{inner}{' ' if inner and text[-1:].isspace() else ''}"
 
 
 def _code(text: str) -> str:

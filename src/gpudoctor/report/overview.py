@@ -5,10 +5,11 @@ Grades are "" (fine), "warning" and "critical". Values come from `Report.node`; 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudoctor.findings.model import Finding, Report
+from gpudoctor.findings.model import Finding, Report, Subject, Undecided
+from gpudoctor.report.times import stamp
 
 Said = tuple[str, str]
 
@@ -42,20 +43,50 @@ _STALLED = 20.0  # percent of ten seconds that tasks waited
 _MIB = 1024
 
 
-def node_words(report: Report) -> str:
+def node_words(report: Report, between: str = ", ") -> str:
     """Say in one line which machine this is."""
     node = report.node
-    names = [short_name(str(gpu.get("name") or "GPU")) for gpu in gpus(node)]
+    names = [short_name(str(gpu.get("name") or "unnamed GPU")) for gpu in gpus(node)]
     driver = node.get("driver") or node.get("module")
     parts = [
         f"{len(report.nodes)} nodes" if report.nodes else "",
         str(node.get("host") or ""),
-        ", ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
+        " and ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
         f"driver {driver}" if driver else "",
         f"CUDA {node['cuda']}" if node.get("cuda") else "",
         str(node.get("os") or ""),
     ]
-    return " · ".join(part for part in parts if part)
+    return between.join(part for part in parts if part)
+
+
+def subject_words(subject: Subject) -> str:
+    """Name what a finding is about.
+
+    >>> subject_words(Subject(kind="gpu", name="GPU 5")), subject_words(Subject(kind="port", name="mlx5_0"))
+    ('GPU 5', 'port mlx5_0')
+    """
+    if subject.kind == "gpu":
+        return subject.name if subject.name.startswith("GPU") else f"GPU {subject.name}"
+    return "the node" if subject.kind == subject.name == "node" else f"{subject.kind} {subject.name}"
+
+
+def seen_words(finding: Finding) -> str:
+    """Say how often and when; nothing where it was seen once at a time that nothing tells."""
+    parts = [f"seen {finding.count} times" if finding.count > 1 else ""]
+    if finding.first_seen is not None:
+        once = finding.last_seen in (None, finding.first_seen)
+        parts.append(f"{'at' if once else 'first'} {stamp(finding.first_seen)}")
+        if not once and finding.last_seen is not None:
+            parts.append(f"last {stamp(finding.last_seen)}")
+    return ", ".join(part for part in parts if part)
+
+
+def asks(undecided: Iterable[Undecided]) -> dict[str, list[str]]:
+    """Return what to send, and the ids of what that would decide."""
+    found: dict[str, list[str]] = {}
+    for entry in undecided:
+        found.setdefault(entry.ask or f"needs {', '.join(entry.missing)}", []).append(entry.id)
+    return found
 
 
 def gpus(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -91,12 +122,13 @@ def worst(gpu: Mapping[str, Any], findings: Sequence[Finding]) -> Finding | None
 
 def state(gpu: Mapping[str, Any], findings: Sequence[Finding]) -> Said:
     """Say how a GPU is."""
-    if gpu.get("state") in ("lost", "error"):
-        return str(gpu["state"]), "critical"
+    given = str(gpu.get("state") or "ok")
     found = worst(gpu, findings)
-    if found is not None:
-        return found.title, found.severity if found.severity != "info" else ""
-    return ("ok", "") if gpu.get("state") in (None, "ok") else (str(gpu["state"]), "warning")
+    bad = "critical" if given in ("lost", "error") else "" if given == "ok" else "warning"
+    if found is None:
+        return given, bad
+    words = found.title if given == "ok" else f"{given}: {found.title}"
+    return words, bad or (found.severity if found.severity != "info" else "")
 
 
 def memory(gpu: Mapping[str, Any]) -> Said:
@@ -187,11 +219,15 @@ def versions(node: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key in ("module", "driver", "cuda"):
         if node.get(key):
             differs = key == "driver" and module and driver != module
-            yield LABELS[key], str(node[key]), f"not the kernel module's {module}" if differs else ""
+            yield LABELS[key], str(node[key]), f"the kernel module is {module}" if differs else ""
     loaded = module or driver
     for name, found in (node.get("libraries") or {}).items():
-        other = [version for version in found if loaded and version != loaded]
-        yield str(name), ", ".join(map(str, found)), f"not the kernel module's {loaded}" if other else ""
+        other = [version for version in found if loaded and version != loaded and str(name).startswith("lib")]
+        yield (
+            str(name),
+            ", ".join(map(str, found)),
+            f"the {'kernel module' if module else 'driver'} is {loaded}" if other else "",
+        )
     for name, found in (node.get("software") or {}).items():
         yield str(name), ", ".join(map(str, found)), "several versions" if len(found) > 1 else ""
 

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Iterator
 
 from gpudoctor.findings.model import Finding, Report, Suppression
+from gpudoctor.report.evidence import quote
+from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
 
 WIDTH = 100
 _MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
 _SHOWN_EVIDENCE = 4
-_SHOWN_UNDECIDED = 5
+_SHOWN_ASKS = 5
 _BUNDLES = ("nvidia-bug-report", "sosreport", "supportconfig")
 
 
@@ -21,6 +23,8 @@ def render_text(report: Report) -> str:
 
 def _lines(report: Report) -> Iterator[str]:
     yield f"{report.status.upper()}: {report.summary}."
+    if words := node_words(report):
+        yield from _wrapped(words, "")
     yield ""
     by_key = {finding.key: finding for finding in report.findings}
     number = 0
@@ -28,7 +32,7 @@ def _lines(report: Report) -> Iterator[str]:
         if finding.role == "consequence":
             continue
         number += 1
-        yield from _finding(number, finding)
+        yield from _finding(number, finding, bool(report.nodes))
         folded = [
             other for other in report.findings if finding.key in other.caused_by and other.caused_by[0] == finding.key
         ]
@@ -39,12 +43,12 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
     orphans = [f for f in report.findings if f.role == "consequence" and not set(f.caused_by) & set(by_key)]
     for finding in orphans:
-        yield from _finding(0, finding)
+        yield from _finding(0, finding, bool(report.nodes))
     yield from _footer(report)
 
 
-def _finding(number: int, finding: Finding) -> Iterator[str]:
-    about = ", ".join(f"{subject.kind} {subject.name}" for subject in finding.subjects if subject.name != "node")
+def _finding(number: int, finding: Finding, several: bool) -> Iterator[str]:
+    about = ", ".join(subject_words(subject) for subject in finding.subjects if subject.kind != "node" or several)
     mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
     yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
     yield f"   {finding.id}, {finding.confidence}"
@@ -53,13 +57,13 @@ def _finding(number: int, finding: Finding) -> Iterator[str]:
         yield "   Evidence:"
         for where in finding.evidence[:_SHOWN_EVIDENCE]:
             yield f"     {where}"
-            if where.text:
-                yield from _wrapped(where.text[:300], "       | ")
+            if said := quote(where):
+                yield from _wrapped(said, "       | ")
         more = len(finding.evidence) - _SHOWN_EVIDENCE
         if more > 0:
             yield f"     and {more} more places"
-    if finding.count > 1:
-        yield f"   Seen {finding.count} times."
+    if seen := seen_words(finding):
+        yield f"   {seen[0].upper()}{seen[1:]}."
     if finding.fixes:
         yield "   What to do:"
         for step, fix in enumerate(finding.fixes, start=1):
@@ -78,12 +82,11 @@ def _footer(report: Report) -> Iterator[str]:
     near = [entry for entry in report.undecided if not areas or entry.id.partition(".")[0] in areas]
     if report.undecided:
         yield "Could not be decided:"
-        for undecided in near[:_SHOWN_UNDECIDED]:
-            yield from _wrapped(
-                f"- {undecided.id}: {undecided.ask or 'needs ' + ', '.join(undecided.missing)}", "  ", "    "
-            )
-        if more := len(report.undecided) - len(near[:_SHOWN_UNDECIDED]):
-            yield f"  {'and ' if near else ''}{more} {'more ' if near else 'rules '}(--json lists them)"
+        wanted = list(asks(near).items())[:_SHOWN_ASKS]
+        for ask, ids in wanted:
+            yield from _wrapped(f"- {', '.join(ids)}: {ask}", "  ", "    ")
+        if more := len(report.undecided) - sum(len(ids) for _, ids in wanted):
+            yield f"  {'and ' if wanted else ''}{more} {'more ' if wanted else ''}rule{'s' if more > 1 else ''}; --json lists them"
         yield ""
     if report.suppressed:
         yield "Suppressed, not counted:"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpudoctor.findings.model import Finding, Fix, Report, Subject, Undecided
+from gpudoctor.findings.model import Finding, Fix, Report, Undecided
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.html.markup import mark, prose, table, text
-from gpudoctor.report.overview import short_address
-from gpudoctor.report.times import stamp
+from gpudoctor.report.overview import asks, seen_words, subject_words
 
 _SHOWN_EVIDENCE = 40
 _RISKS = {
@@ -46,9 +45,10 @@ def undecided(entries: Sequence[Undecided], level: int = 2) -> Iterator[str]:
     yield f"<section><h{level}>Could not be decided</h{level}>"
     yield "<p>These may or may not be so: what would tell it was not read.</p>"
     rows = [
-        (f"<code>{text(entry.id)}</code>", prose(entry.ask or f"needs {', '.join(entry.missing)}")) for entry in entries
+        (prose(ask[:1].upper() + ask[1:]), "<br>".join(f"<code>{text(name)}</code>" for name in ids))
+        for ask, ids in asks(entries).items()
     ]
-    yield from table("What would decide it", ("Finding", "What would decide it"), rows, kind="plain")
+    yield from table("What would decide it", ("What to do", "What that would decide"), rows, kind="plain")
     yield "</section>"
 
 
@@ -96,24 +96,11 @@ def _finding(finding: Finding, report: Report, ids: dict[str, str], level: int) 
 
 
 def _meta(finding: Finding) -> str:
-    about = ", ".join(_subject(subject) for subject in finding.subjects)
-    seen = []
-    if finding.count > 1:
-        seen.append(f"seen {finding.count} times")
-    if finding.first_seen is not None:
-        seen.append(f"first {stamp(finding.first_seen)}")
-    if finding.last_seen is not None and finding.last_seen != finding.first_seen:
-        seen.append(f"last {stamp(finding.last_seen)}")
+    about = ", ".join(map(subject_words, finding.subjects))
     grade = _grade(finding)
-    words = [finding.confidence, about, ", ".join(seen), "earlier boot" if finding.history else ""]
+    words = [finding.confidence, about, seen_words(finding), "earlier boot" if finding.history else ""]
     said = " · ".join(text(word) for word in words if word)
     return f'<p class="meta"><span class="badge {grade}">{grade}</span> {said} · <code>{text(finding.id)}</code></p>'
-
-
-def _subject(subject: Subject) -> str:
-    if subject.kind == "gpu":
-        return subject.name if subject.name.startswith("GPU") else f"GPU {short_address(subject.name)}"
-    return f"{subject.kind} {subject.name}" if subject.name != subject.kind else "the node"
 
 
 def _evidence(finding: Finding) -> Iterator[str]:

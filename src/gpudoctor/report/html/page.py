@@ -42,11 +42,12 @@ def _page(report: Report) -> Iterator[str]:
 
 def _header(report: Report) -> Iterator[str]:
     yield f'<header><h1>{mark(report.status)} <span class="{report.status}">{report.status.upper()}</span>: {text(report.summary)}</h1>'
-    if words := node_words(report):
+    if words := node_words(report, " · "):
         yield f"<p>{text(words)}</p>"
     source = report.source
     when = f", {source.collected_at}" if source.collected_at else ""
-    yield f'<p class="meta">{text(f"From {source.kind} {source.path}{when}")}</p>'
+    live = f"Examined live{'' if source.path == '/' else f' below {source.path}'}"
+    yield f'<p class="meta">{text((live if source.kind == "live" else f"From {source.kind} {source.path}") + when)}</p>'
     if not source.complete:
         yield f"<p>{graded(('The evidence is incomplete: some of it could not be read.', 'warning'))}</p>"
     yield "</header>"
@@ -55,9 +56,9 @@ def _header(report: Report) -> Iterator[str]:
 def _one(report: Report, ids: dict[str, str], level: int) -> Iterator[str]:
     """Yield everything about one node."""
     yield from findings(report, ids, level)
-    yield from undecided(report.undecided, level)
     yield from node(report, level)
     yield from timeline(report, ids, level)
+    yield from undecided(report.undecided, level)
     yield from _suppressed(report, level)
     yield from _account(report, level)
 
