@@ -85,6 +85,14 @@ _WHEEL = LazyRegex(
 )
 _INSTALLED = LazyRegex(rf"(?:^|\s)(?P<name>{_NAMES})-(?P<version>{_VERSION}){_LOCAL}(?=\s|$)", re.IGNORECASE)
 _YOU_HAVE = LazyRegex(rf"PyTorch {_VERSION}\S* with CUDA \S+ \(you have (?P<version>{_VERSION}){_LOCAL}\)")
+# What a line must hold, and its form: the sign spares other lines the expression.
+_LINES = (
+    ("", _LISTED),
+    ("xisting installation", _EXISTING),
+    ("equirement already satisfied", _SATISFIED),
+    ("ersion", _SAID),
+    (".whl", _WHEEL),
+)
 _CONDA_CUDA = LazyRegex(r"cuda(?P<major>\d+)\.?(?P<minor>\d)")
 _CPU_BUILD = LazyRegex(r"(?:^|_)cpu(?:_|$)")
 _PLAIN = {"tf": "tensorflow"}
@@ -134,8 +142,8 @@ def python_packages(text: str) -> Iterator[Fact]:
     if found := _YOU_HAVE.search(line):
         yield _package(found, "torch")
         return
-    for pattern in (_LISTED, _EXISTING, _SATISFIED, _SAID, _WHEEL):
-        if (found := pattern.match(line) if pattern is _LISTED else pattern.search(line)) and not _about_others(line):
+    for sign, pattern in _LINES:
+        if sign in line and (found := pattern.search(line)) and not _about_others(line):
             yield _package(found)
             return
     raise NotThisFormat
