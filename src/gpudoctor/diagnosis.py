@@ -14,11 +14,10 @@ from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.offline import collect_parts
 from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.combiners import combine
-from gpudoctor.declared import declarations
 from gpudoctor.engine import EngineName, available_engines, evaluator
-from gpudoctor.engine.compile import RuleSet, compile_rules
+from gpudoctor.engine.compile import RuleSet
 from gpudoctor.engine.infer import Evaluator, Missing, infer
-from gpudoctor.engine.load import load_rules
+from gpudoctor.engine.shipped import rules_with, shipped_rules
 from gpudoctor.facts import KINDS
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
@@ -77,11 +76,7 @@ class Doctor:
     @cached_property
     def rules(self) -> RuleSet:
         """All rules that are in order; what is wrong with others is in `faults`, and in every report's problems."""
-        shipped = declarations("rules")
-        rules, faults = load_rules([shipped, *self.rule_folders])
-        ours, _ = load_rules([shipped]) if self.rule_folders else (rules, faults)
-        compiled = compile_rules(rules, trusted={rule.id for rule in ours})
-        return replace(compiled, faults=(*faults, *compiled.faults))
+        return rules_with(self.rule_folders) if self.rule_folders else shipped_rules()
 
     @cached_property
     def scanner(self) -> Scanner:

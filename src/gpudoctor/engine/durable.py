@@ -71,7 +71,7 @@ def durable(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[M
                 return False
         return True
 
-    chosen = [alternative for alternative in known if _suits(alternative) and possible(alternative)]
+    chosen = [alternative for alternative in known if possible(alternative) and _suits(alternative)]
     found: dict[str, list[Match]] = {}
     for start in range(0, len(chosen), _PER_RULESET):
         found.update(_evaluate(_compile(chosen[start : start + _PER_RULESET]), store))
@@ -80,7 +80,12 @@ def durable(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[M
 
 
 def _suits(alternative: Alternative) -> bool:
-    return all(condition.at_least is None for condition in alternative.all)
+    """Tell whether there is a join or a comparison to leave to durable-rules; else it would hand back every fact of the kind."""
+    if any(condition.at_least is not None for condition in alternative.all):
+        return False
+    return len(alternative.all) > 1 or any(
+        _expression(test, alternative.all[0], {}) for test in alternative.all[0].tests
+    )
 
 
 def _key(condition: Condition) -> Key:

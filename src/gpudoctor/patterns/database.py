@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
 
 import hyperscan
+
+from gpudoctor import kept
 
 
 class AnchorDatabase:
@@ -19,6 +23,16 @@ class AnchorDatabase:
 
     @cached_property
     def _database(self) -> hyperscan.Database:
+        made_from = repr((self.anchors, self.caseless))
+        key = hashlib.blake2b(made_from.encode(), digest_size=16).hexdigest()
+        if (known := kept.load("anchors", key)) is not None:
+            with contextlib.suppress(hyperscan.error):  # made by another version or on another kind of processor
+                return hyperscan.loadb(known, hyperscan.HS_MODE_BLOCK)
+        database = self._compiled()
+        kept.store("anchors", key, hyperscan.dumpb(database))
+        return database
+
+    def _compiled(self) -> hyperscan.Database:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         # Plain literals go to Hyperscan's literal matcher, which compiles a thousand of them in 20 ms;
         # the same words joined by \s+ would take it two seconds.
