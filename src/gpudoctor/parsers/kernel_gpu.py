@@ -20,6 +20,7 @@ _NAME = LazyRegex(r"name=(?P<name>[^,]+)")
 _PREVIOUS = LazyRegex(r"caused by previous Xid (?P<code>\d{1,3})")
 _RECOVERY = LazyRegex(r"changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x[0-9a-fA-F]+ \((?P<action>[^)]*)\)")
 _REPEATED = LazyRegex(r"message repeated (\d{1,6}) times")
+_NON_FATAL = LazyRegex(r" Non-?fatal ", re.IGNORECASE)
 _ACTIONS = {
     "none": "none",
     "gpu_reset_required": "gpu_reset",
@@ -70,7 +71,7 @@ def xid(text: str) -> Iterator[Fact]:
         process=name["name"].strip() if name and "unknown" not in name["name"] else None,
         detail=rest[:300],
         action=_ACTIONS.get(snake(recovery["action"]) or "", "other") if recovery else None,
-        fatal=True if " Fatal " in rest else False if re.search(r" Non-?fatal ", rest, re.IGNORECASE) else None,
+        fatal=True if " Fatal " in rest else False if _NON_FATAL.search(rest) else None,
         count=_count(line),
         node=stamp.host,
         uptime=stamp.uptime,

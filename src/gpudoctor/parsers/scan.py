@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.parsers.windows import Window, windows
-from gpudoctor.patterns.ahead import ahead
 from gpudoctor.patterns.database import AnchorDatabase
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import Stamp, parse_stamp
@@ -68,7 +66,7 @@ class Scanner:
         """
         text_scan = _TextScan(source)
         number = first_line
-        for window in ahead(windows(_without_zeros(plain(chunks)), self._database.scan)):
+        for window in windows(_without_zeros(plain(chunks)), self._database.scan):
             number = text_scan.window(window, number, self._users)
         return text_scan.finish(boot)
 
@@ -90,18 +88,26 @@ def _without_zeros(pieces: Iterable[bytes]) -> Iterator[bytes]:
 class _Line:
     """A line that an anchor was found on; decoded, stamped and joined only where something asks for it."""
 
+    __slots__ = ("_stamp", "_text", "number", "raw", "start", "stop")
+
     def __init__(self, raw: bytes, start: int, number: int) -> None:
         self.raw, self.start, self.number = raw, start, number
         stop = raw.find(b"\n", start)
         self.stop = len(raw) if stop < 0 else stop
+        self._text: str | None = None
+        self._stamp: Stamp | None = None
 
-    @cached_property
+    @property
     def text(self) -> str:
-        return decode(self.raw[self.start : min(self.stop, self.start + 2 * MAX_LINE)])
+        if self._text is None:
+            self._text = decode(self.raw[self.start : min(self.stop, self.start + 2 * MAX_LINE)])
+        return self._text
 
-    @cached_property
+    @property
     def stamp(self) -> Stamp:
-        return parse_stamp(self.text)
+        if self._stamp is None:
+            self._stamp = parse_stamp(self.text)
+        return self._stamp
 
     def joined(self, lines: int) -> str:
         """Join a message that was split over several lines, without the prefix that each of them repeats."""
@@ -143,13 +149,14 @@ class _TextScan:
             return number + line_ends(raw)
         line = _Line(raw, position, number)
         seen: set[int] = set()  # anchors found on this line
+        tried: set[str] = set()  # formats that were looked for on this line
         for end, anchor in hits:
             if end > line.stop:
                 start = max(raw.rfind(b"\n", 0, end) + 1, position)
                 number += line_ends(raw[position:start])
                 position = start
                 line = _Line(raw, start, number)
-                seen = set()
+                seen, tried = set(), set()
             if anchor in seen:
                 continue
             seen.add(anchor)
@@ -158,7 +165,8 @@ class _TextScan:
                     self._match(user, line)
                 elif not isinstance(user, Format):
                     self._boundary(user, self._stamp(line))
-                elif number > self._taken.get(user.name, 0):
+                elif user.name not in tried and number > self._taken.get(user.name, 0):
+                    tried.add(user.name)
                     if user.message is None:
                         self._parse(user, line)
                     else:

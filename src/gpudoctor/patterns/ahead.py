@@ -1,14 +1,27 @@
-"""A generator that works ahead of its reader, in a thread: for work that lets other threads run, as unpacking and scanning do."""
+"""Generators that work ahead of their reader, in threads: for work that lets other threads run, as unpacking and scanning do."""
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 _AHEAD = 3  # pieces that may wait for the reader
+_WORKERS = 2
+_LARGE = (32 << 20) - (64 << 10)  # just below the largest size that glibc may learn from
+
+
+def _reuse_memory() -> None:
+    """Let glibc keep the memory of pieces for the next ones: it does so for sizes up to the largest that it saw freed.
+
+    Else it gives each piece back and gets the next one page by page from the kernel, which takes as long as scanning it.
+    """
+    bytearray(_LARGE)  # never touched, so it costs nothing
 
 
 def ahead(pieces: Iterator[T], direct: int = 2) -> Iterator[T]:
@@ -18,6 +31,7 @@ def ahead(pieces: Iterator[T], direct: int = 2) -> Iterator[T]:
         if piece is None:
             return
         yield piece
+    _reuse_memory()
     waiting: queue.Queue[T | BaseException | None] = queue.Queue(_AHEAD)
     abandoned = threading.Event()
 
@@ -48,3 +62,27 @@ def ahead(pieces: Iterator[T], direct: int = 2) -> Iterator[T]:
             yield thing
     finally:
         abandoned.set()
+
+
+def mapped(function: Callable[[T], R], things: Iterator[T], direct: int = 2) -> Iterator[tuple[T, R]]:
+    """Yield each thing with the function's answer, in order; behind the first few two threads work on the next ones."""
+    for thing in itertools.islice(things, direct):
+        yield thing, function(thing)
+    thing = next(things, None)
+    if thing is None:
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    _reuse_memory()
+    pool = ThreadPoolExecutor(_WORKERS)
+    working: deque[tuple[T, Future[R]]] = deque([(thing, pool.submit(function, thing))])
+    try:
+        for thing in things:
+            working.append((thing, pool.submit(function, thing)))
+            if len(working) > _WORKERS:
+                done, answer = working.popleft()
+                yield done, answer.result()
+        for done, answer in working:
+            yield done, answer.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from gpudoctor.patterns.stamp import parse_stamp
+from gpudoctor.patterns.text import line_ends
 from gpudoctor.sources.base import Document, SourceNotes
 
 _UNDERSCORES = b"_" * 20
@@ -120,6 +121,8 @@ class _Reader:
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._buffer = b""
+        self._at = 0  # what lies before was given
+        self._within = False  # what lies there is the rest of a line
         self._more = True  # there may be further chunks
         self._open = True  # a section follows
         self.whole = True  # the section that was given last is complete
@@ -130,28 +133,26 @@ class _Reader:
         """Return the next section, or the start of one that is long (`whole` tells); None behind the last."""
         if not self._open:
             return None
+        self.whole = True
         searched = 0
         while True:
-            rule = self._rule(searched)
+            rule = self._rule(self._at + searched)
             if rule is not None:
-                body, self._buffer = self._buffer[: rule.start()], self._buffer[rule.end() :]
-                self.whole = True
-                return body
-            limit = _MAX_SECTION if _SCAN in self._buffer[:200] else _MAX_KEPT
-            searched = self._buffer.rfind(b"\n") + 1
-            if len(self._buffer) > limit and searched:
-                body, self._buffer = self._buffer[:searched], self._buffer[searched:]
+                return self._take(rule.start(), rule.end())
+            limit = _MAX_SECTION if _SCAN in self._buffer[self._at : self._at + 200] else _MAX_KEPT
+            last = self._buffer.rfind(b"\n", self._at) + 1
+            if last and len(self._buffer) - self._at > limit:
                 self.whole = False
-                return body
+                return self._take(last, last)
+            searched = max(0, last - self._at)
             if not self._fill():
-                body, self._buffer = self._buffer, b""
-                self.whole, self._open = True, False
-                return body
+                self._open = False
+                return self._take(len(self._buffer), len(self._buffer))
 
     def passed(self, body: bytes) -> None:
         """Count what was given: the lines of a section, and behind a whole one the line of underscores."""
-        self.line += body.count(b"\n") + self.whole
-        self.ended = self.ended or _END in body
+        self.line += line_ends(body) + self.whole
+        self.ended = self.ended or _END in (body if self.whole else body[-_LONGEST_RULE:])
 
     def rest(self, body: bytes = b"") -> Iterator[bytes]:
         """Yield the start of a long section, then what follows up to its end."""
@@ -159,18 +160,23 @@ class _Reader:
             self.passed(body)
             yield body
         while not self.whole:
-            rule = self._rule(0)
+            rule = self._rule(self._at)
             if rule is not None:
-                body, self._buffer = self._buffer[: rule.start()], self._buffer[rule.end() :]
-                self.whole = True
+                self.whole, self._within = True, False
+                body = self._take(rule.start(), rule.end())
             else:
-                cut = self._buffer.rfind(b"\n") + 1
-                if not cut and len(self._buffer) > _MAX_KEPT:
-                    cut = len(self._buffer)  # a line without an end
-                body, self._buffer = self._buffer[:cut], self._buffer[cut:]
+                stop = len(self._buffer)
+                line = self._buffer.rfind(b"\n", self._at) + 1
+                if self._buffer.startswith(b"_", line or self._at) and (line or not self._within):
+                    stop = line or self._at  # this may become a line of underscores
+                    if stop == self._at and len(self._buffer) - stop > _LONGEST_RULE:
+                        stop = len(self._buffer)
+                body = self._take(stop, stop)
+                if body:
+                    self._within = not body.endswith(b"\n")
                 if not self._fill():
-                    body += self._buffer
-                    self._buffer, self.whole, self._open = b"", True, False
+                    body += self._take(len(self._buffer), len(self._buffer))
+                    self.whole, self._open = True, False
             self.passed(body)
             if body:
                 yield body
@@ -180,19 +186,27 @@ class _Reader:
         for _ in self.rest():
             pass
 
+    def _take(self, stop: int, following: int) -> bytes:
+        """Return what lies before `stop`; what is given next begins at `following`."""
+        taken = self._buffer[self._at : stop] if self._at or stop < len(self._buffer) else self._buffer
+        self._at = following
+        return taken
+
     def _fill(self) -> bool:
         chunk = next(self._chunks, None) if self._more else None
         self._more = chunk is not None
-        self._buffer += chunk or b""
+        self._buffer, self._at = self._buffer[self._at :] + (chunk or b""), 0
         return self._more
 
     def _rule(self, start: int) -> re.Match[bytes] | None:
-        """Find the next line of underscores that is there with its end; `start` is the start of a line."""
+        """Find the next line of underscores that is there with its end; `start` is the start of a line, or within one."""
+        within = self._within
         while True:
-            if not self._buffer.startswith(_UNDERSCORES, start):
+            if within or not self._buffer.startswith(_UNDERSCORES, start):
                 start = self._buffer.find(b"\n" + _UNDERSCORES, start) + 1
                 if start == 0:
                     return None
+            within = False
             found = _RULE.match(self._buffer, start)
             if found is not None:
                 return found

@@ -1,0 +1,70 @@
+"""Cuts a text that comes in pieces into blocks of whole lines, and shows those in which something was found with what surrounds them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from gpudoctor.patterns.ahead import mapped
+
+_SMALLEST = 1 << 20  # bytes of a block, but for the last
+_LONGEST = 4 << 20  # bytes without an end of line: not text, don't pile it up
+REACH = 1 << 20  # what a format may reach beyond the block that its first line is in
+BACK = 1 << 16  # what it may reach back into the block before
+
+Hits = Sequence[tuple[int, int]]
+
+
+class Window(NamedTuple):
+    """A block, at start:stop of `raw`, with what surrounds it where it has hits. hits: (end offset in `raw`, number of the anchor)."""
+
+    raw: bytes
+    start: int
+    stop: int
+    hits: Hits
+
+
+def windows(pieces: Iterable[bytes], find: Callable[[bytes], Hits]) -> Iterator[Window]:
+    """Yield every block once, in order; `find` returns the hits of a block."""
+    searched = mapped(find, blocks(pieces))
+    waiting: deque[tuple[bytes, Hits]] = deque()
+    before = b""
+    while (found := waiting.popleft() if waiting else next(searched, None)) is not None:
+        block, hits = found
+        if not hits:
+            yield Window(block, 0, len(block), hits)
+        else:
+            start, stop = len(before), len(before) + len(block)
+            while sum(len(next_) for next_, _ in waiting) < REACH and (found := next(searched, None)) is not None:
+                waiting.append(found)
+            raw = b"".join((before, block, *_first(waiting, REACH))) if before or waiting else block
+            yield Window(raw, start, stop, [(start + end, anchor) for end, anchor in hits])
+        before = block if len(block) <= BACK else block[block.find(b"\n", -BACK) + 1 :]
+
+
+def _first(waiting: Iterable[tuple[bytes, Hits]], size: int) -> Iterator[memoryview]:
+    """Yield the first `size` bytes of blocks."""
+    for block, _ in waiting:
+        yield memoryview(block)[:size]
+        size -= len(block)
+        if size <= 0:
+            return
+
+
+def blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the text in blocks that end where a line does, the last one apart."""
+    kept: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        cut = piece.rfind(b"\n") + 1 if size >= _SMALLEST else 0
+        if cut == 0 and size < _LONGEST:
+            kept.append(piece)
+            continue
+        cut = cut or len(piece)
+        yield b"".join((*kept, memoryview(piece)[:cut])) if kept or cut < len(piece) else piece
+        size = len(piece) - cut
+        kept = [piece[cut:]] if size else []
+    if kept:
+        yield b"".join(kept)
