@@ -195,8 +195,24 @@ def nvlink(gpu: Mapping[str, Any]) -> Said:
     link = gpu.get("nvlink")
     if not link:
         return NOTHING
+    down = f", down: {ranges(link['down'])}" if link.get("down") else ""
     errors = f", {link['errors']} errors" if link["errors"] else ""
-    return f"{link['active']} of {link['links']} up{errors}", "warning" if link["active"] < link["links"] else ""
+    return f"{link['active']} of {link['links']} up{down}{errors}", "warning" if link["active"] < link["links"] else ""
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Write numbers, runs of them short.
+
+    >>> ranges([0, 9, 10, 11])
+    '0 9-11'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return " ".join("-".join(map(str, run)) for run in runs)
 
 
 def ecc(gpu: Mapping[str, Any]) -> Said:

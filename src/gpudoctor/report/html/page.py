@@ -107,13 +107,13 @@ def _account(report: Report, level: int) -> Iterator[str]:
         yield f"<p>Probes that gave no answer:</p>{listed(f'{p.name}: {p.status}' + (f' ({p.reason})' if p.reason else '') for p in silent)}"
     if report.probes:
         rows = [(text(p.name), text(p.status), f"{p.seconds:.1f} s" if p.seconds >= 0.05 else "", text(p.reason)) for p in report.probes]  # fmt: skip
-        yield f"<details><summary>All probes ({len(rows)})</summary>"
+        yield f'<details class="account"><summary>All probes ({len(rows)})</summary>'
         yield from table("Probes", ("Probe", "Status", "Time", "Reason"), rows)
         yield "</details>"
     if report.source.read:
-        yield f"<details><summary>Parts that were read ({len(report.source.read)})</summary>{listed(report.source.read)}</details>"
+        yield f'<details class="account"><summary>Parts that were read ({len(report.source.read)})</summary>{listed(report.source.read)}</details>'
     if report.source.skipped:
-        yield f"<details><summary>Parts that hold no evidence ({len(report.source.skipped)})</summary>{listed(report.source.skipped)}</details>"
+        yield f'<details class="account"><summary>Parts that hold no evidence ({len(report.source.skipped)})</summary>{listed(report.source.skipped)}</details>'
     yield "</section>"
 
 
