@@ -1,6 +1,8 @@
 """Flight recorder dumps of several ranks: who is behind, who does something else, and healthy ones stay silent."""
 
 import json
+import os
+import pickle
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,63 @@ def test_a_cut_dump_is_a_problem_and_no_finding(tmp_path: Path) -> None:
     report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
     assert report.findings == []
     assert any("breaks off" in problem for problem in report.source.problems)
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_pickled_dumps_are_read(tmp_path: Path, protocol: int) -> None:
+    for rank in range(4):
+        entries = DONE if rank == 2 else WAITING
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(json.loads(dump(entries)), protocol))
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    assert [(finding.id, finding.because) for finding in report.findings] == [
+        ("nccl.straggler", "Rank 2 is behind: it stands at operation 8 of process group 0, the others wait in 9.")
+    ]
+
+
+class Malicious:
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.mkdir, (str(self.victim),)
+
+
+LAUGHS = (
+    b"\x80\x02"
+    + b"]q\x00"
+    + b"".join(b"](h%bh%beq%b" % (bytes([n]), bytes([n]), bytes([n + 1])) for n in range(60))
+    + b"."
+)
+CYCLE = b"\x80\x02]q\x00h\x00a."
+
+
+@pytest.mark.parametrize(
+    ("pickled", "reason"),
+    [
+        (LAUGHS, "more than 4000000 values"),
+        (CYCLE, "more than 4000000 values"),
+        (b"\x80\x02}r\xff\xff\xff\x7f.", "reserves places"),
+        (b"\x80\x02]" + b"](" * 500 + b"e" * 500 + b".", "nested"),
+        (b"\x80\x04\x95\xff\xff\xff\xff\xff\xff\xff\x7f}.", "can't be read"),
+        (b"\x80\x02}(X\x05\x00", "can't be read"),
+        (b"\x80\x02(\x82\x01.", "instruction EXT1"),
+        (b"\x80\x02(X\x01\x00\x00\x00aQ.", "instruction BINPERSID"),
+    ],
+)
+def test_hostile_pickles_are_not_built(tmp_path: Path, pickled: bytes, reason: str) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickled)
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    assert report.findings == []
+    (skipped,) = report.source.skipped
+    assert skipped.startswith("nccl_trace_rank_0: a Python pickle that is not read") and reason in skipped
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pickle_that_would_run_something_runs_nothing(tmp_path: Path, protocol: int) -> None:
+    victim = tmp_path / "made"
+    (tmp_path / "nccl_trace_rank_0").write_bytes(
+        pickle.dumps({"entries": [Malicious(victim)], "pg_status": {}, "version": "2.7"}, protocol)
+    )
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    assert not victim.exists()
+    assert "builds more than plain data" in report.source.skipped[0]

@@ -16,6 +16,7 @@ from gpudoctor.facts.comms import (
     NcclRank,
     NcclTest,
     RasGroup,
+    RasProcess,
 )
 from gpudoctor.facts.gpu import TopologyPath
 from gpudoctor.facts.host import RdmaPort
@@ -272,10 +273,10 @@ def _absent(ranks: list[int]) -> list[int]:
 
 def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
     """One answer of RAS is a snapshot of a running job; only what stands still across answers means something."""
-    pictures: dict[str, list[RasGroup]] = defaultdict(list)
+    pictures: dict[tuple[str, str | None], list[RasGroup]] = defaultdict(list)
     for fact in store.of("ras_group"):
         if isinstance(fact, RasGroup):
-            pictures[fact.communicator].append(fact)
+            pictures[fact.communicator, fact.operation].append(fact)
     for groups in pictures.values():
         last = groups[-1]
         same = [group for group in groups if (group.ahead, group.behind) == (last.ahead, last.behind)]
@@ -291,6 +292,22 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
                 where=last.where,
                 time=last.time,
                 detail=f"operation {last.behind}, the others {last.ahead}, in {len(same)} answers of RAS",
+            )
+    yield from _silent(store)
+
+
+def _silent(store: FactStore) -> Iterator[CollectiveSkew]:
+    """A process that is stopped, or whose node is gone, answers RAS neither the first time nor the second."""
+    seen: dict[tuple[str, int], list[RasProcess]] = defaultdict(list)
+    for fact in store.of("ras_process"):
+        if isinstance(fact, RasProcess) and fact.state == "silent":
+            seen[fact.host, fact.pid].append(fact)
+    for (host, pid), facts in seen.items():
+        if len({str(fact.where) for fact in facts}) > 1:
+            last = facts[-1]
+            said = f"process {pid} on {host} (GPU {last.gpus})"
+            yield CollectiveSkew(
+                reason="silent", ranks=said, snapshots=len(facts), where=last.where, node=host, time=last.time
             )
 
 

@@ -163,7 +163,7 @@ class FlightRecord(Fact, kw_only=True):
 
 class CollectiveSkew(Fact, kw_only=True):
     """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch,
-    init (never set up the communicator that the others have set up or wait in)."""
+    init (never set up the communicator that the others have set up or wait in), silent (no answer to RAS)."""
 
     kind: ClassVar[str] = "collective_skew"
 
@@ -181,12 +181,24 @@ class RasGroup(Fact, kw_only=True):
     kind: ClassVar[str] = "ras_group"
 
     communicator: str
+    operation: str | None = None  # of which the counts are, from NCCL 2.26 on
     ahead: int
     behind: int
     lag: int
     ranks_behind: int | None = None
     first_rank: int | None = None
     host: str | None = None
+
+
+class RasProcess(Fact, kw_only=True):
+    """A process of the job that gave no answer to NCCL's RAS. state: silent (this time), dead (given up by RAS)."""
+
+    kind: ClassVar[str] = "ras_process"
+
+    pid: int
+    host: str
+    gpus: str
+    state: str
 
 
 class GidEntry(Fact, kw_only=True):

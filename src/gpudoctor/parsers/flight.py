@@ -1,4 +1,4 @@
-"""Dumps of PyTorch's flight recorder as JSON: the last collectives of one rank, and how far each process group came."""
+"""Dumps of PyTorch's flight recorder as JSON (a pickled one is made JSON by its source): the last collectives of one rank, and how far each process group came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NCCL debug logs, RAS answers, and what torch.distributed says when a collective does not end.
+"""NCCL debug logs, and what torch.distributed says when a collective does not end.
 
 Every line is read on its own and equal facts are folded, so that the logs of a thousand ranks stay small.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning, RasGroup
+from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning
 from gpudoctor.parsers.base import Format, NotThisFormat, Parser
 from gpudoctor.patterns.address import nccl_bus
 from gpudoctor.patterns.lazy import LazyRegex
@@ -230,57 +230,6 @@ def watchdog(text: str) -> Iterator[Fact]:
         )
 
 
-_RAS_HEAD = LazyRegex(r"^\s*#\d+-\d+ \((?P<comm>[0-9a-fA-F]+)\) (?P<status>\w+)")
-_RAS_COUNT = LazyRegex(
-    r"^\s*(?P<number>\d+) ranks? (?:have|has) launched up to (?:operation|collective) (?P<count>\d+)"
-    r"|^\s*(?P<none>\d+) ranks? (?:have|has) not launched any"
-)
-_RAS_RANK = LazyRegex(r"^\s*Rank (?P<rank>\d+) -- GPU .{1,60}? on node (?P<host>\S+)")
-
-
-def ras(text: str) -> Iterator[Fact]:
-    """The part of an answer of NCCL's RAS that says that ranks of a communicator stand at different operations.
-
-    >>> sample = '''#0-0 (27a079b828ff1a75) MISMATCH
-    ...   Communicator ranks have different collective operation counts
-    ...   26 ranks have launched up to operation 6650
-    ...   6 ranks have launched up to operation 6649
-    ...   Rank 4 -- GPU 4 managed by process 483076 on node 192.0.2.10'''
-    >>> fact = next(ras(sample))
-    >>> fact.lag, fact.ranks_behind, fact.first_rank
-    (1, 6, 4)
-    """
-    lines = text.split("\n")
-    head = _RAS_HEAD.match(lines[0])
-    if not head:
-        raise NotThisFormat
-    counts: list[tuple[int, int]] = []
-    first: tuple[int, str] | None = None
-    last = 0
-    for number, line in enumerate(lines[1:], start=1):
-        if _RAS_HEAD.match(line):
-            break
-        if found := _RAS_COUNT.match(line):
-            counts.append((int(found["count"] or 0), int(found["number"] or found["none"])))
-            last = number
-        elif counts and first is None and (found := _RAS_RANK.match(line)):
-            first = (int(found["rank"]), found["host"])
-            last = number
-    if len(counts) < 2:
-        raise NotThisFormat
-    ahead, behind = max(counts)[0], min(counts)[0]
-    yield RasGroup(
-        at=last,
-        communicator=head["comm"],
-        ahead=ahead,
-        behind=behind,
-        lag=ahead - behind,
-        ranks_behind=sum(number for count, number in counts if count < ahead),
-        first_rank=first[0] if first else None,
-        host=first[1] if first else None,
-    )
-
-
 # Jobs have thousands of ranks, and each may be the one that matters.
 _RANKS = 20_000
 
@@ -335,5 +284,4 @@ FORMATS = (
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection, _via_message),
     _single("NCCL warning", ("NCCL WARN ",), warning),
     _single("torch.distributed watchdog", ("milliseconds before timing out", "ast enqueued NCCL work"), watchdog),
-    Format("NCCL RAS", (") MISMATCH",), ras, lines=60),
 )

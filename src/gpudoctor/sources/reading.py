@@ -31,6 +31,7 @@ _NO_TEXT = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive, which is not read (repack it as .tar.gz)"),
     (b"Rar!\x1a\x07", "a rar archive, which is not read (repack it as .tar.gz)"),
 )
+_PICKLE = re.compile(rb"\x80[\x02-\x05][}\](\x95]")  # of protocol 2 to 5: its first instruction, and what may follow it
 _MUST_GATHER = re.compile(
     r"(?:^|/)(?:gpu_operand_pods\.(?:status|yaml)|gpu_nodes\.(?:descr|status|labels)|cluster_policy\.(?:yaml|missing)|cluster-scoped-resources/)"
 )
@@ -101,10 +102,22 @@ def _texts(name: str, head: bytes, stream: ByteStream, notes: SourceNotes) -> It
         yield from parts(name, stream)
     elif is_export(head):
         yield Document(name, lambda: export_lines(stream))
+    elif _PICKLE.match(head):
+        yield _plain_data(name, stream)
     elif is_json(head):
         yield Document(name, lambda: json_lines(stream))
     else:
         yield Document(name, stream.rest, boot=boot_of(name))
+
+
+def _plain_data(name: str, stream: ByteStream) -> Document:
+    from gpudoctor.sources.pickled import NotPlain, as_json
+
+    try:
+        text = as_json(stream)
+    except NotPlain as error:
+        return Document(name, lambda: (), skipped=f"a Python pickle that is not read: {error}")
+    return Document(name, lambda: (text,))
 
 
 def _counted(pieces: Iterable[bytes], notes: SourceNotes) -> Iterator[bytes]:
