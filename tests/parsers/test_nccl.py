@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpudoctor.parsers import nccl
+from gpudoctor.parsers import nccl, nccl_ras
 from gpudoctor.parsers.base import NotThisFormat
 
 
@@ -98,12 +98,14 @@ def test_watchdog_progress() -> None:
 def test_ras_names_no_lag_for_one_count() -> None:
     with pytest.raises(NotThisFormat):
         list(
-            nccl.ras("#0-0 (27a0) MISMATCH\n  Communicator ranks have different status\n  3 ranks have status ABORTED")
+            nccl_ras.mismatch(
+                "#0-0 (27a0) MISMATCH\n  Communicator ranks have different status\n  3 ranks have status ABORTED"
+            )
         )
 
 
 @pytest.mark.parametrize(
-    "parse", [nccl.communicator, nccl.version, nccl.network, nccl.connection, nccl.watchdog, nccl.ras]
+    "parse", [nccl.communicator, nccl.version, nccl.network, nccl.connection, nccl.watchdog, nccl_ras.mismatch]
 )
 @pytest.mark.parametrize(
     "text", ["", "\n", "NCCL", "n1:1:2 [0] NCCL INFO comm 0x1 rank", "[" * 3000, "WorkNCCL(" * 500]
