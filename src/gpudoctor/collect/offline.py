@@ -76,7 +76,7 @@ def _scanned(document: Document, scanner: Scanner, notes: SourceNotes, firsts: d
         firsts[document.name] = first_line(output)
         collected.add(document, scanner.scan(document.name, (output,)))
     else:
-        scanned = scanner.scan(document.name, document.chunks(), document.first_line, document.boot)
+        scanned = scanner.scan(document.name, document.chunks(), document.first_line, document.boot, document.reached)
         collected.add(document, scanned)
     return collected
 

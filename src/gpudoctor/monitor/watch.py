@@ -50,7 +50,14 @@ class KeepingScanner(Scanner):
         super().__init__(FORMATS, doctor.rules.patterns)
         self._known: dict[str, tuple[bytes, Scanned]] = {}
 
-    def scan(self, source: str, chunks: Iterable[bytes], first_line: int = 1, boot: int = 0) -> Scanned:
+    def scan(
+        self,
+        source: str,
+        chunks: Iterable[bytes],
+        first_line: int = 1,
+        boot: int = 0,
+        reached: Callable[[], int] | None = None,
+    ) -> Scanned:
         """Scan a text, or return what was found in it the last time."""
         text = b"".join(chunks)
         known = self._known.pop(source, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
@@ -59,15 +59,22 @@ class Scanner:
         self._users = list(users.values())
         self._database = AnchorDatabase([anchor for anchor, _ in users], [either for _, either in users])
 
-    def scan(self, source: str, chunks: Iterable[bytes], first_line: int = 1, boot: int = 0) -> Scanned:
+    def scan(
+        self,
+        source: str,
+        chunks: Iterable[bytes],
+        first_line: int = 1,
+        boot: int = 0,
+        reached: Callable[[], int] | None = None,
+    ) -> Scanned:
         """Read a text once, chunk by chunk, and return what was found in it.
 
         boot: which boot the text ends in, where its heading says so (0 this one, -1 the one before).
+        reached: the line in which the chunk ends that was given last, where the source counts lines anyway.
         """
         text_scan = _TextScan(source)
-        number = first_line
-        for window in windows(_without_zeros(plain(chunks)), self._database.scan):
-            number = text_scan.window(window, number, self._users)
+        for window in windows(_without_zeros(plain(chunks)), self._database.scan, first_line, reached):
+            text_scan.window(window, self._users)
         return text_scan.finish(boot)
 
 
@@ -141,12 +148,10 @@ class _TextScan:
         self._boot = 0
         self._uptime = 0.0
 
-    def window(self, window: Window, number: int, users: Sequence[Sequence[Format | LogPattern | str]]) -> int:
-        """Look at a block that begins with line `number`; returns the number of the line behind it."""
-        raw, position, stop, hits = window
+    def window(self, window: Window, users: Sequence[Sequence[Format | LogPattern | str]]) -> None:
+        """Look at the lines of a block on which something was found."""
+        number, raw, position, stop, hits = window
         self.bytes_read += stop - position
-        if not hits:
-            return number + line_ends(raw)
         line = _Line(raw, position, number)
         seen: set[int] = set()  # anchors found on this line
         tried: set[str] = set()  # formats that were looked for on this line
@@ -171,7 +176,6 @@ class _TextScan:
                         self._parse(user, line)
                     else:
                         self._parse_once(user, line, user.message(raw[line.start : line.stop]))
-        return number + line_ends(raw[position:stop])
 
     def _stamp(self, line: _Line) -> Stamp:
         stamp = line.stamp

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudoctor.patterns.ahead import mapped
+from gpudoctor.patterns.text import line_ends
 
 _SMALLEST = 1 << 20  # bytes of a block, but for the last
 _LONGEST = 4 << 20  # bytes without an end of line: not text, don't pile it up
@@ -17,35 +18,56 @@ Hits = Sequence[tuple[int, int]]
 
 
 class Window(NamedTuple):
-    """A block, at start:stop of `raw`, with what surrounds it where it has hits. hits: (end offset in `raw`, number of the anchor)."""
+    """A block, at start:stop of `raw`, with what surrounds it where it has hits.
 
+    line: number of the block's first line. hits: (end offset in `raw`, number of the anchor).
+    """
+
+    line: int
     raw: bytes
     start: int
     stop: int
     hits: Hits
 
 
-def windows(pieces: Iterable[bytes], find: Callable[[bytes], Hits]) -> Iterator[Window]:
-    """Yield every block once, in order; `find` returns the hits of a block."""
-    searched = mapped(find, blocks(pieces))
-    waiting: deque[tuple[bytes, Hits]] = deque()
+def windows(
+    pieces: Iterable[bytes], find: Callable[[bytes], Hits], line: int = 1, reached: Callable[[], int] | None = None
+) -> Iterator[Window]:
+    """Yield every block once, in order; `find` returns the hits of a block.
+
+    line: number of the text's first line. reached: the number of the line in which the piece ends that was given last, where
+    who gives the pieces counts lines anyway.
+    """
+
+    def search(numbered: tuple[int, bytes]) -> Hits:
+        return find(numbered[1])
+
+    searched = mapped(search, _numbered(pieces, line, reached))
+    waiting: deque[tuple[tuple[int, bytes], Hits]] = deque()
     before = b""
     while (found := waiting.popleft() if waiting else next(searched, None)) is not None:
-        block, hits = found
+        (line, block), hits = found
         if not hits:
-            yield Window(block, 0, len(block), hits)
+            yield Window(line, block, 0, len(block), hits)
         else:
             start, stop = len(before), len(before) + len(block)
-            while sum(len(next_) for next_, _ in waiting) < REACH and (found := next(searched, None)) is not None:
+            while sum(len(more) for (_, more), _ in waiting) < REACH and (found := next(searched, None)) is not None:
                 waiting.append(found)
             raw = b"".join((before, block, *_first(waiting, REACH))) if before or waiting else block
-            yield Window(raw, start, stop, [(start + end, anchor) for end, anchor in hits])
+            yield Window(line, raw, start, stop, [(start + end, anchor) for end, anchor in hits])
         before = block if len(block) <= BACK else block[block.find(b"\n", -BACK) + 1 :]
 
 
-def _first(waiting: Iterable[tuple[bytes, Hits]], size: int) -> Iterator[memoryview]:
+def _numbered(pieces: Iterable[bytes], line: int, reached: Callable[[], int] | None) -> Iterator[tuple[int, bytes]]:
+    """Yield (number of the first line, block)."""
+    for block in blocks(pieces):
+        yield line, block
+        line = line + line_ends(block) if reached is None else reached()
+
+
+def _first(waiting: Iterable[tuple[tuple[int, bytes], Hits]], size: int) -> Iterator[memoryview]:
     """Yield the first `size` bytes of blocks."""
-    for block, _ in waiting:
+    for (_, block), _ in waiting:
         yield memoryview(block)[:size]
         size -= len(block)
         if size <= 0:

@@ -68,16 +68,16 @@ def mapped(function: Callable[[T], R], things: Iterator[T], direct: int = 2) -> 
     """Yield each thing with the function's answer, in order; behind the first few two threads work on the next ones."""
     for thing in itertools.islice(things, direct):
         yield thing, function(thing)
-    thing = next(things, None)
-    if thing is None:
+    first = list(itertools.islice(things, 1))
+    if not first:
         return
     from concurrent.futures import Future, ThreadPoolExecutor
 
     _reuse_memory()
     pool = ThreadPoolExecutor(_WORKERS)
-    working: deque[tuple[T, Future[R]]] = deque([(thing, pool.submit(function, thing))])
+    working: deque[tuple[T, Future[R]]] = deque()
     try:
-        for thing in things:
+        for thing in itertools.chain(first, things):
             working.append((thing, pool.submit(function, thing)))
             if len(working) > _WORKERS:
                 done, answer = working.popleft()

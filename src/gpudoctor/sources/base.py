@@ -24,6 +24,7 @@ class Document:
 
     boot: the boot in which the text ends, where its heading says so. skipped: why the content is not read.
     taken: when the evidence was taken, where the source itself says so; times without a year are dated from it.
+    reached: the line in which the chunk ends that was given last, where the source counts lines anyway.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Document:
     probe: str | None = None
     skipped: str | None = None
     taken: float | None = None
+    reached: Callable[[], int] | None = None
 
 
 @dataclass

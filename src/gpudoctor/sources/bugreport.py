@@ -105,10 +105,10 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
             for document in _documents(name, heading, body, line, report):
                 last = document.name.partition(" § ")[2]
                 yield document
-            yield Document(f"{name} § {last}", reader.rest, reader.line)
+            yield Document(f"{name} § {last}", reader.rest, reader.line, reached=lambda: reader.line)
         else:
             document = _document(name, heading, body, line, report)
-            document.chunks = partial(reader.rest, body)
+            document.chunks, document.reached = partial(reader.rest, body), lambda: reader.line
             yield document
         reader.drain()
     if not reader.ended:
