@@ -50,12 +50,23 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
     The caption is for those who hear the page: a heading before the table says the same.
     """
-    yield f'<div class="scroll" role="region" tabindex="0" aria-label="{text(caption)}"><table class="{kind}">'
+    yield from scrolling(caption, _table(caption, heads, rows, kind))
+
+
+def scrolling(name: str, inside: Iterable[str]) -> Iterator[str]:
+    """Yield a part of the page that scrolls by itself where it is too wide, also by key."""
+    yield f'<section class="scroll" tabindex="0" aria-label="{text(name)}">'
+    yield from inside
+    yield "</section>"
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]], kind: str) -> Iterator[str]:
+    yield f'<table class="{kind}">' if kind else "<table>"
     yield f"<caption>{text(caption)}</caption>"
     yield "<thead><tr>" + "".join(f'<th scope="col">{text(head)}</th>' for head in heads) + "</tr></thead><tbody>"
     for first, *rest in rows:
         yield f'<tr><th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in rest) + "</tr>"
-    yield "</tbody></table></div>"
+    yield "</tbody></table>"
 
 
 def listed(entries: Iterable[object]) -> str:

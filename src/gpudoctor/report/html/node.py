@@ -9,7 +9,7 @@ from gpudoctor.findings.model import Report
 from gpudoctor.nccl.graph import Graph
 from gpudoctor.nccl.svg import topology_svg
 from gpudoctor.report import overview
-from gpudoctor.report.html.markup import graded, table, text
+from gpudoctor.report.html.markup import graded, scrolling, table, text
 
 _COLUMNS: dict[str, Callable[[Mapping[str, Any]], overview.Said]] = {
     "Temperature": overview.temperature,
@@ -70,7 +70,7 @@ def _memory(gpu: Mapping[str, Any]) -> str:
     if not said or used is None:
         return said
     share = min(100, max(0, round(100 * used / total)))
-    return f'{said}<span class="bar" aria-hidden="true"><span style="width:{share}%"></span></span>'
+    return f'{said}<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="{share}" height="8"/></svg>'
 
 
 def _processes(report: Report, level: int) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _topology(report: Report, level: int) -> Iterator[str]:
         return
     yield f"<h{level}>How they reach each other</h{level}>"
     if drawing:
-        yield f'<div class="scroll" role="region" tabindex="0" aria-label="Drawing of the topology">{drawing}</div>'
+        yield from scrolling("Drawing of the topology", [drawing])
     numa = topology.get("numa") or {}
     heads = ["Device", *devices, *(["NUMA"] if numa else [])]
     rows = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from textwrap import shorten
 
 from gpudoctor.findings.model import Report
 from gpudoctor.report.html.findings import anchors, findings, undecided
@@ -27,7 +28,8 @@ def _page(report: Report) -> Iterator[str]:
     yield f'<meta http-equiv="Content-Security-Policy" content="{text(_POLICY)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="color-scheme" content="light dark">'
-    yield f"<title>{text(f'{report.status.upper()}: {report.summary}')}</title>"
+    title = shorten(f"{report.status.upper()}: {report.summary}", 70, placeholder="…")
+    yield f"<title>{text(title)}</title>"
     yield f"<style>\n{style}</style></head><body>"
     yield from _header(report)
     yield "<main>"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gpudoctor.findings.model import Event, Report
-from gpudoctor.report.html.markup import graded, table, text
+from gpudoctor.report.html.markup import graded, scrolling, table, text
 from gpudoctor.report.overview import gpus, short_address
 from gpudoctor.report.times import YEAR_KNOWN, span, stamp
 
@@ -47,9 +47,7 @@ def timeline(report: Report, ids: dict[str, str], level: int = 2) -> Iterator[st
         return
     yield f"<section><h{level}>What happened when</h{level}>"
     for axis in _axes(report.timeline):
-        yield f'<div class="scroll" role="region" tabindex="0" aria-label="{text(axis.title)}">'
-        yield from _picture(axis, _lanes(report, axis.events))
-        yield "</div>"
+        yield from scrolling(axis.title, _picture(axis, _lanes(report, axis.events)))
     rows = [_row(event, ids) for event in report.timeline]
     is_open = " open" if len(rows) <= _OPEN_ROWS else ""
     yield f"<details{is_open}><summary>The same as a table ({len(rows)})</summary>"
