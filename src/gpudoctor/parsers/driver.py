@@ -46,6 +46,7 @@ def proc_driver_version(text: str) -> Iterator[KernelModule]:
         version=version,
         branch=branch_of(version),
         flavour="open" if found["open"] else "proprietary",
+        seen_by="proc",
     )
 
 
