@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from knowledge.schema import TABLES
 
@@ -263,5 +264,5 @@ def test_a_look_up_reads_only_what_it_needs():
 
 
 def _with_path(code):
-    root = str(Path(tables.__file__).parents[2])
-    return f"import sys; sys.path.insert(0, {root!r}); {code}"
+    roots = [str(Path(tables.__file__).parents[2]), str(Path(msgspec.__file__).parents[1])]
+    return f"import sys; sys.path[:0] = {roots!r}; {code}"

@@ -4,7 +4,8 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gpudoctor.cli.this_node import read_setup
 from gpudoctor.knowledge import compat, frameworks, systems

@@ -11,7 +11,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gpudoctor.collect.booking import Answered, book, is_root
 from gpudoctor.collect.collected import Collected

@@ -8,8 +8,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from gpudoctor.engine.rule import Rule, Way
 from gpudoctor.facts import KINDS
@@ -37,16 +39,14 @@ class BadRule(ValueError):
     """A rule that can't be compiled; the message names the rule and the key."""
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True):
     """The field of a fact that an earlier condition matched: `$module.version`."""
 
     alias: str
     field: str
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(msgspec.Struct, frozen=True):
     """A comparison of one field. The value is a constant, a tuple of constants (in, not_in) or a reference."""
 
     field: str
@@ -54,8 +54,7 @@ class Test:
     value: Scalar | tuple[Scalar, ...] | Reference | LazyRegex
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """One fact that must be there (or, in `none` and `unless`, must not).
 
     `patterns` are the keys of the log patterns for kind "log". With `at_least` the facts that fit are taken together
@@ -70,8 +69,7 @@ class Condition:
     distinct: str | None = None
 
 
-@dataclass(frozen=True)
-class Alternative:
+class Alternative(msgspec.Struct, frozen=True):
     """A conjunction: every condition of `all` matched, nothing of `none` (proven absent) or `unless` (not seen)."""
 
     rule: Rule
@@ -87,8 +85,7 @@ class Alternative:
         return f"{self.rule.id}/{self.number}"
 
 
-@dataclass(frozen=True)
-class RuleSet:
+class RuleSet(msgspec.Struct, frozen=True):
     """Everything compiled."""
 
     rules: tuple[Rule, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gpudoctor import __version__, kept
 from gpudoctor.declared import declarations

@@ -1,16 +1,16 @@
 """GPU architectures: which CUDA toolkits and driver branches know them, and what their kernel modules may be."""
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge.tables import Row, sources, table, words
 
 OpenModules = Literal["required", "possible", "impossible"]
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(msgspec.Struct, frozen=True):
     """One compute capability. No last toolkit or branch means that the newest known one still serves it."""
 
     name: str

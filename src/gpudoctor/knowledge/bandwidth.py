@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from gpudoctor.knowledge import gpus
 from gpudoctor.knowledge.tables import Row, table
@@ -24,8 +24,7 @@ _NIC_SHARE = 0.45  # of the adapters' sum: healthy clusters reach 0.9 and more, 
 _DEFAULT_NIC = 100.0  # Gb/s where the port's rate is not known: the slowest adapter that GPU nodes are sold with
 
 
-@dataclass(frozen=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True):
     """Bandwidths in GB/s; below `low` something is wrong. `why` is the reasoning in one sentence."""
 
     low: float

@@ -5,9 +5,11 @@ The answer has three values. "works" is said only where a table says so; where t
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 from gpudoctor.knowledge import architectures, drivers, frameworks, gpus, systems
 from gpudoctor.knowledge.drivers import Support, parse_version
@@ -23,8 +25,7 @@ _RECENT = 30  # toolkit releases whose exact driver is offered as an alternative
 _TRIES = 500  # combinations that are tried in search of a pair of changes
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(msgspec.Struct, frozen=True):
     """A framework that is asked about; build is the CUDA variant such as "cu121"."""
 
     name: str
@@ -35,8 +36,7 @@ class Framework:
         return f"{self.name} {self.version}" + (f" ({self.build})" if self.build else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True):
     """A combination to judge; everything may be left out."""
 
     driver: str | None = None
@@ -56,8 +56,7 @@ class Setup:
         return tuple((label, value) for label, value in found if value)
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """One judgement about two parts of a combination."""
 
     answer: Support
@@ -66,16 +65,14 @@ class Reason:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
+class Nearest(msgspec.Struct, frozen=True):
     """A change that makes the combination work."""
 
     change: str
     setup: Setup
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The answer, why, what to bear in mind, and what would work instead."""
 
     answer: Support

@@ -1,14 +1,14 @@
 """Errors of the CUDA runtime and the CUDA driver: names, numbers and what lies behind them."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.fixes import Step, ladder
 from gpudoctor.knowledge.tables import sources, table, words
 
 
-@dataclass(frozen=True, slots=True)
-class CudaError:
+class CudaError(msgspec.Struct, frozen=True):
     """One number with its name in either interface; since CUDA 10.1 both use the same numbers."""
 
     number: int

@@ -1,8 +1,9 @@
 """Driver versions and branches, and which CUDA toolkit needs which driver."""
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge.gpus import Product
 from gpudoctor.knowledge.tables import sources, table, words
@@ -12,8 +13,7 @@ BranchKind = Literal["long-term", "production", "new-feature", "developer"]
 Support = Literal["works", "doesn't", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     """A driver branch. end_of_life is the month its support ends, if published; ended means it has."""
 
     number: int
@@ -27,8 +27,7 @@ class Branch:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Toolkit:
+class Toolkit(msgspec.Struct, frozen=True):
     """A CUDA toolkit release; linux_min is the driver it was released with, None where that is not known."""
 
     cuda: str

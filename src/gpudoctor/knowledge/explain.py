@@ -6,8 +6,10 @@ branches, toolkits, framework builds, operating systems and the log messages.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from gpudoctor.knowledge.fixes import Step, ladder, step
 from gpudoctor.knowledge.tables import Row, sources, table, words
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 Severity = Literal["info", "warning", "critical"]
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True):
     """What something means, why it happens, what to look at and what to do. Causes come most likely first."""
 
     subject: str

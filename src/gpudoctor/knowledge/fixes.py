@@ -1,17 +1,17 @@
 """The rungs of the fix ladders that the tables of error codes name by key."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge.tables import table, words
 
 Risk = Literal["read-only", "safe", "restarts-app", "disrupts-node", "data-loss", "vendor"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """One rung: what to do, why, with which commands, and what it costs."""
 
     title: str

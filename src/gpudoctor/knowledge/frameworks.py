@@ -1,7 +1,8 @@
 """Builds of deep-learning frameworks: their CUDA, cuDNN, NCCL, Python and GPU architectures."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.drivers import parse_version
 from gpudoctor.knowledge.tables import Row, sources, table, words
@@ -24,8 +25,7 @@ ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(msgspec.Struct, frozen=True):
     """One official build. Empty architectures mean that the list is not known."""
 
     framework: str

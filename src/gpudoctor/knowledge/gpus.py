@@ -1,9 +1,10 @@
 """GPU products by PCI device id and by the exact name that the driver prints."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge import architectures
 from gpudoctor.knowledge.architectures import Architecture, OpenModules
@@ -16,8 +17,7 @@ PeerAccess = Literal["nvlink", "nvlink-bridge", "none"]
 _ID = r"(?:10de:)?(?:0x)?([0-9a-f]{4})"
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(msgspec.Struct, frozen=True):
     """A GPU as it is sold. None means that the tables do not say."""
 
     name: str

@@ -1,13 +1,13 @@
 """What links can carry: PCIe, NVLink, InfiniBand and Ethernet, in theory and in practice."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.tables import sources, table, words
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """One kind of link; speeds are 1e9 bytes per second, one way."""
 
     kind: str

@@ -1,13 +1,13 @@
 """NCCL: what its variables do and which of them hurt when they are forgotten."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.tables import sources, table, words
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(msgspec.Struct, frozen=True):
     """One environment variable; harm says what it does when it is left set by mistake."""
 
     name: str

@@ -1,7 +1,8 @@
 """Return codes of nvidia-smi, NVML, NCCL, cuBLAS and cuDNN, and completion states of RDMA verbs."""
 
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.fixes import Step, ladder
 from gpudoctor.knowledge.tables import sources, table, words
@@ -17,8 +18,7 @@ TABLES = {
 _PREFIXES = {"nvml": "nvml_", "nccl": "nccl", "ib": "ibv_wc_", "cublas": "cublas_", "cudnn": "cudnn_"}
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """One return code of one family."""
 
     family: str

@@ -1,8 +1,9 @@
 """SXid errors of NVSwitches."""
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge.fixes import Step, ladder
 from gpudoctor.knowledge.tables import Row, sources, table, words
@@ -16,8 +17,7 @@ LINE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SXid:
+class SXid(msgspec.Struct, frozen=True):
     """One NVSwitch error. The word in the log line outranks the fatality of the table."""
 
     number: int

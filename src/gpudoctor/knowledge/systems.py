@@ -1,8 +1,9 @@
 """Operating systems: how long they are supported, their package manager and the names of driver packages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+
+import msgspec
 
 from gpudoctor.knowledge.tables import sources, table
 
@@ -21,8 +22,7 @@ ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(msgspec.Struct, frozen=True):
     """One release of a Linux distribution; packages may hold {branch} for the driver branch."""
 
     id: str

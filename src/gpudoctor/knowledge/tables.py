@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+import msgspec
 
 DATA = __file__.removesuffix("tables.py") + "data/"
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """One table: what it says, where that comes from, and when it was put together."""
 
     name: str

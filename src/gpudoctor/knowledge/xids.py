@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal
+
+import msgspec
 
 from gpudoctor.knowledge.fixes import Step, ladder
 from gpudoctor.knowledge.tables import Row, sources, table, words
@@ -24,16 +25,14 @@ _PROMOTED_V2 = 1 << 7
 _PROMOTED_V1 = 1 << 9
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """A resolution that NVIDIA names, in plain words."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(msgspec.Struct, frozen=True):
     """A recovery action that the driver itself recommends (Xid 154, NVML)."""
 
     value: int
@@ -44,8 +43,7 @@ class Recovery:
     fix: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Xid:
+class Xid(msgspec.Struct, frozen=True):
     """One Xid of the catalogue. Unknown numbers have known=False and carry their neighbours."""
 
     number: int
@@ -70,8 +68,7 @@ class Xid:
     sources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NvlinkEvent:
+class NvlinkEvent(msgspec.Struct, frozen=True):
     """A decoded NVLink 5 event (Xid 144 to 150)."""
 
     xid: int
@@ -90,8 +87,7 @@ class NvlinkEvent:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class XidLine:
+class XidLine(msgspec.Struct, frozen=True):
     """A kernel log line taken apart."""
 
     number: int

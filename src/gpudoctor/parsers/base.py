@@ -8,8 +8,9 @@ is something else after all. It never looks at the machine, the clock or another
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gpudoctor.facts.base import Fact
 
@@ -59,8 +60,7 @@ def _written_out(node: Any, known: dict[int, int]) -> int:
     return size
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """How a format is recognised by its content, and who reads it.
 
     anchors: fixed texts, one of which stands on the format's first line (or, with `back`, up to that many lines below it).

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from gpudoctor.facts.base import Scalar
 from gpudoctor.patterns.address import pci_address
@@ -37,8 +38,7 @@ def size_bytes(text: str) -> float:
     return float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
 
 
-@dataclass(frozen=True)
-class HoleType:
+class HoleType(msgspec.Struct, frozen=True):
     """What a hole matches, and what its text is turned into."""
 
     regex: str
@@ -72,8 +72,7 @@ class BadTemplate(ValueError):
     """A template that can't be compiled; the message says why."""
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(msgspec.Struct, frozen=True, dict=True):
     """A compiled line. `anchor` is the literal that the scan looks for; `lines` how many lines the message may take.
 
     >>> Template.compile("NVRM: Xid (PCI:{pci}): {code:int}, {detail}").match("NVRM: Xid (PCI:0000:3b:00): 79, gone")

@@ -16,16 +16,16 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 _ENV = {"LC_ALL": "C", "LANG": "C", "PAGER": "cat", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
 _GRACE = 0.3  # seconds between SIGTERM and giving up
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What a command or file gave. status: ok, absent, failed, timeout, denied; partial output is kept."""
 
     status: Literal["ok", "absent", "failed", "timeout", "denied", "skipped"]
