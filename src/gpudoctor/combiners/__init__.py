@@ -14,6 +14,7 @@ from gpudoctor.combiners.memory import explain_memory
 from gpudoctor.combiners.numa import place_processes
 from gpudoctor.combiners.nvlink import nvlink_states
 from gpudoctor.combiners.pcie import far_adapters, pcie_links
+from gpudoctor.combiners.ports import judge_counters
 from gpudoctor.combiners.products import gpu_products
 from gpudoctor.combiners.ranks import ranks
 from gpudoctor.combiners.site import site_departures
@@ -41,6 +42,7 @@ COMBINERS: tuple[Combiner, ...] = (
     comms,
     flight,
     ranks,
+    judge_counters,
     explain_errors,
     place_bus_errors,
     judge_load,

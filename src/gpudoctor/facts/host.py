@@ -190,6 +190,23 @@ class RdmaPort(Fact, kw_only=True):
     errors: int | None = None
 
 
+class PortCounter(Fact, kw_only=True):
+    """An error counter of a network port that is not zero. means: signal, down (link lost), loss (packets lost), failed (transfers).
+
+    serious: more than a healthy port gathers in its life; grown: by how much between two readings of the same source.
+    """
+
+    kind: ClassVar[str] = "port_counter"
+
+    device: str | None = None
+    port: int | None = None
+    name: str
+    number: int
+    means: str
+    serious: bool | None = None
+    grown: int | None = None
+
+
 class NetInterface(Fact, kw_only=True):
     """A network interface; speed in Mb/s."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.parsers import (
     container,
+    counters,
     cuda,
     dcgm,
     driver,
@@ -69,4 +70,5 @@ FORMATS: tuple[Format, ...] = (
     *nccl_tests.FORMATS,
     *flight.FORMATS,
     *rdma.FORMATS,
+    *counters.FORMATS,
 )
