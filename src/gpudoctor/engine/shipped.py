@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 from collections.abc import Sequence
@@ -23,7 +24,8 @@ def shipped_rules() -> RuleSet:
     folder = declarations("rules")
     key = _key(folder)
     if (known := kept.load("rules", key)) is not None:
-        return pickle.loads(known)  # type: ignore[no-any-return]  # noqa: S301  # ours, from beside our own bytecode
+        with contextlib.suppress(Exception):  # cut short, say by a crash of the machine: pickle may then raise anything
+            return pickle.loads(known)  # type: ignore[no-any-return]  # noqa: S301  # ours, from beside our own bytecode
     compiled = rules_with(())
     kept.store("rules", key, pickle.dumps(compiled))
     return compiled
