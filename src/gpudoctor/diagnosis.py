@@ -103,7 +103,11 @@ class Doctor:
         findings = resolve(inference.findings, notes.collected_at)
         shown = contexts(store)
         by_id = {rule.id: rule for rule in self.rules.rules}
-        findings = [finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown)}) for finding in findings]
+        host = next((str(name) for fact in store.of("kernel") if (name := fact.value("node"))), "")
+        findings = [
+            finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown, finding.subjects, host)})
+            for finding in findings
+        ]
         graph = graph_of(store)
         today = date.today()  # a site's last day is a day of its own calendar
         findings, suppressed = self.policy.apply(findings, today)
