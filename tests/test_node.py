@@ -40,7 +40,7 @@ def test_everything_that_is_known_and_nothing_else():
     assert describe_node(store, graph_of(store)) == {
         "gpus": [{"gpu": A, "index": 0, "name": "NVIDIA H100", "temperature": 40.0, "power": 90.0}],
         "topology": {"devices": ["GPU0", "NIC0"], "paths": [["X", "PXB"], ["PXB", "X"]]},
-        "nvlink": {A: {"active": 1, "links": 2, "errors": 3}},
+        "nvlink": {A: {"active": 1, "links": 2, "errors": 3, "down": [1]}},
         "processes": [{"gpu": A, "pid": 7, "name": "python3", "memory": 12.0}],
         "memory": {"total": 1000.0, "available": 10.0, "pressure_memory": 3.0},
         "libraries": {"libcuda": ["550.54.15", "535.104.05"]},

@@ -86,8 +86,8 @@ def _topology(graph: Graph) -> dict[str, Any]:
     return topology | {"numa": numa} if numa else topology
 
 
-def _nvlink(store: FactStore) -> dict[str, dict[str, int]]:
-    """Return for each GPU how many NVLink links are up, how many there are, and the errors counted on them."""
+def _nvlink(store: FactStore) -> dict[str, dict[str, Any]]:
+    """Return for each GPU how many NVLink links are up, how many there are, which are down, and the errors counted on them."""
     states: dict[str, dict[int, str]] = {}
     errors: dict[str, int] = {}
     for fact in store.of("nvlink_link"):
@@ -98,10 +98,13 @@ def _nvlink(store: FactStore) -> dict[str, dict[str, int]]:
             states.setdefault(fact.gpu, {}).setdefault(link, str(state))
         count = fact.value("errors")
         errors[fact.gpu] = errors.get(fact.gpu, 0) + (count if isinstance(count, int) else 0)
-    return {
-        gpu: {"active": sum(s == "active" for s in links.values()), "links": len(links), "errors": errors.get(gpu, 0)}
-        for gpu, links in states.items()
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for gpu, links in states.items():
+        down = sorted(link for link, state in links.items() if state != "active")
+        found[gpu] = {"active": len(links) - len(down), "links": len(links), "errors": errors.get(gpu, 0)}
+        if down:
+            found[gpu]["down"] = down
+    return found
 
 
 def _processes(store: FactStore) -> list[dict[str, Any]]:

@@ -28,6 +28,9 @@ _UNICODE = {
     "cursor": "\u203a",
     "full": "█",
     "empty": "░",
+    "link": "■",
+    "event": "▪",
+    "boot": "┃",
 }
 _ASCII = {
     "critical": "X",
@@ -49,6 +52,9 @@ _ASCII = {
     "cursor": ">",
     "full": "#",
     "empty": ".",
+    "link": "=",
+    "event": "*",
+    "boot": "|",
 }
 
 

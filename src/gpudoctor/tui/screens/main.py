@@ -215,7 +215,7 @@ class MainScreen(Screen[None]):
             gpus = len(report.node.get("gpus", []))
             tabs[1] = f"Nodes {len(report.nodes)}" if report.nodes else f"Node {gpus} GPU{'' if gpus == 1 else 's'}"
         trouble = sum(result.status in ("failed", "timeout") for result in self.book.done.values())
-        if report is not None and (times := sum(finding.first_seen is not None for finding in report.findings)):
+        if report is not None and (times := len(report.timeline)):
             tabs[2] += f" {times}"
         tabs[3] += f" {len(self.book.done)}" + (f", {trouble} failed" if trouble else "")
         self.query_one(Banner).display_state(status, verdict, self._second_line(), tabs, self._view)
@@ -275,12 +275,16 @@ class MainScreen(Screen[None]):
         return list(paragraph(self.report.summary + ".", width, self.report.status, indent="  ", first=mark))
 
     def _draw_view(self) -> None:
-        if self.report is not None and self._view == 1:
-            page = self.query_one("#node", RowList)
+        if self.report is None or self._view not in (1, 2):
+            return
+        page = self.query_one("#node" if self._view == 1 else "#timeline", RowList)
+        empty = not page.rows
+        if self._view == 1:
             page.set_rows(list(node_rows(self.report, page.room, self._gpus_open)))
-        elif self.report is not None and self._view == 2:
-            page = self.query_one("#timeline", RowList)
+        else:
             page.set_rows(list(timeline_rows(self.report, page.room)))
+        if empty:  # begin where Enter does something
+            page.cursor = next((number for number, each in enumerate(page.rows) if each.action), 0)
 
     def chosen(self) -> Finding | Suppressed | Undecided | None:
         """Return what the cursor of the list is on."""
@@ -528,6 +532,8 @@ class MainScreen(Screen[None]):
             case Fold(key):
                 self._gpus_open ^= {key}
                 self._draw_view()
+            case Goto(key):
+                self.reveal(key)
             case OpenNode(number) if self.whole is not None:
                 self.show_part(self.whole.nodes[number])
 

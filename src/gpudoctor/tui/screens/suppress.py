@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,13 +12,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
+from gpudoctor.findings.model import Finding, Suppression
 from gpudoctor.tui.rows import paragraph, plain
 from gpudoctor.tui.symbols import SYMBOLS, grade
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.rows import PARTS, Lines
-
-if TYPE_CHECKING:
-    from gpudoctor.findings.model import Finding
 
 _DAYS = 30  # that are proposed
 _SHORTEST = 3  # letters of a reason
@@ -29,7 +26,7 @@ _HELP = (
 )
 
 
-class SuppressScreen(ModalScreen["Suppression | None"]):
+class SuppressScreen(ModalScreen[Suppression | None]):
     """Opened with `x` on a finding; gives back the suppression."""
 
     COMPONENT_CLASSES = PARTS
@@ -94,8 +91,6 @@ class SuppressScreen(ModalScreen["Suppression | None"]):
         elif reason.has_focus:
             until.focus()
         else:
-            from gpudoctor.findings.model import Suppression
-
             words = " ".join(plain(reason.value).split())
             self.dismiss(Suppression(id=self._finding.id, subject=self.subject, reason=words, expires=day))
 

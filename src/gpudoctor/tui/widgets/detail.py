@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.report.times import stamp
 from gpudoctor.tui.rows import Copy, Goto, OpenLog, Row, acting, chop, fit, heading, paragraph, plain, quoted, row
 from gpudoctor.tui.symbols import SYMBOLS, grade
 
@@ -73,19 +73,6 @@ def _seen(finding: Finding) -> str:
         parts.append(f"last {stamp(finding.last_seen)}")
     said = ", ".join(part for part in parts if part)
     return said[:1].upper() + said[1:] + "." if said else ""
-
-
-def stamp(seconds: float) -> str:
-    """Say a time in UTC; stamps without a year have none to show.
-
-    >>> stamp(1_700_000_000.0)
-    '2023-11-14 22:13:20 UTC'
-    """
-    form = "%Y-%m-%d %H:%M:%S UTC" if seconds > 10**9 else "%m-%d %H:%M:%S"
-    try:
-        return time.strftime(form, time.gmtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return f"{seconds:.0f}"
 
 
 def _why(finding: Finding, report: Report, width: int) -> Iterator[Row]:
