@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 
+import psutil
 import pytest
+from nvml.build import scenario_env
 from recorded_node import record
 
 HEALTHY = {"h100x8": 8, "a100-pcie-x4": 4, "rtx4090": 1, "t4": 4}
@@ -98,3 +103,34 @@ def test_a_machine_without_nvidia_says_so(gpudoctor):
     assert done.code == 3
     assert done.out.startswith("UNKNOWN: No NVIDIA device, driver or library on this machine")
     assert done.err == ""
+
+
+@pytest.mark.parametrize("command", [["--json", "--timeout", "60"], ["watch", "--ndjson"]], ids=" ".join)
+def test_no_child_outlives_a_gpudoctor_that_was_killed(lib_dir, command, tmp_path):
+    """Its NVML child hangs in a call that never returns: nobody else would end it."""
+    mark = str(tmp_path)  # in the environment of everything that is started
+    env = os.environ | scenario_env("hang", lib_dir) | {"GPUDOCTOR_TEST_MARK": mark}
+
+    def children() -> list[int]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("GPUDOCTOR_TEST_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process.pid)
+            except psutil.Error:
+                continue
+        return [pid for pid in found if pid != doctor.pid]
+
+    state = ["--state", mark] if command[0] == "watch" else []
+    doctor = subprocess.Popen([sys.executable, "-m", "gpudoctor", *command, *state], env=env, stdout=subprocess.DEVNULL)
+    assert _within(30, lambda: children() != [])
+    doctor.kill()
+    doctor.wait()
+    assert _within(10, lambda: children() == [])
+
+
+def _within(seconds, holds):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.1)
+    return holds()

@@ -101,9 +101,9 @@ class LiveHost:
         if module == "nvml" and not self.is_this_machine:
             return Answer("skipped", reason="the driver of another root can't be asked")
         package = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {package!r}); from gpudoctor.collect.children import {module} as m; m.main()"
+        code = f"import sys; sys.path.insert(0, {package!r}); from gpudoctor.collect.children import follow, {module} as m; follow.follow_parent(); m.main()"
         command = [sys.executable, "-c", code, "--root", str(self.root), *arguments]
-        return run_command(command, deadline, max_bytes)
+        return run_command(command, deadline, max_bytes, stdin=subprocess.PIPE)
 
     def _recorded(self, folder: Path, command: list[str], max_bytes: int) -> Answer:
         path = folder / recording_name(command)
@@ -126,12 +126,15 @@ def recording_name(command: list[str]) -> str:
     return re.sub(r"[^\w.,=:-]+", "_", " ".join(command)).strip("_")[:150]
 
 
-def run_command(command: list[str], deadline: float, max_bytes: int) -> Answer:
-    """Run a command with a deadline (seconds) and a cap on its output; standard error is part of the output."""
+def run_command(command: list[str], deadline: float, max_bytes: int, stdin: int = subprocess.DEVNULL) -> Answer:
+    """Run a command with a deadline (seconds) and a cap on its output; standard error is part of the output.
+
+    stdin: DEVNULL, or PIPE for a child that ends when this process is gone (nothing is written there).
+    """
     try:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -142,6 +145,14 @@ def run_command(command: list[str], deadline: float, max_bytes: int) -> Answer:
         return Answer("denied", reason=f"{command[0]}: permission denied")
     except OSError as error:
         return Answer("failed", reason=f"{command[0]}: {error.strerror}")
+    try:
+        return _answer(process, deadline, max_bytes)
+    finally:
+        if process.stdin:
+            process.stdin.close()
+
+
+def _answer(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -> Answer:
     output = bytearray()
     end = time.monotonic() + deadline
     with selectors.DefaultSelector() as selector, process.stdout as pipe:  # type: ignore[union-attr]

@@ -14,6 +14,8 @@ import os
 import sys
 import threading
 
+from gpudoctor.collect.children.follow import follow_parent
+
 MARK = "-- gpudoctor: end of round --"
 _PATIENCE = 0.2  # seconds after which the output of a round that still runs is handed on
 
@@ -59,6 +61,7 @@ class _Gathered(io.TextIOBase):
 
 def main() -> None:
     """Serve until standard input ends."""
+    follow_parent()
     name = sys.argv[1]
     module = importlib.import_module(f"gpudoctor.collect.children.{name}")
     out = _Gathered()
