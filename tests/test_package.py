@@ -38,7 +38,8 @@ def test_the_wheel_holds_rules_probes_tables_and_schema(wheel: Path) -> None:
     rules = {f"gpudoctor/rules/{path.name}" for path in (ROOT / "rules").glob("*.yaml")}
     probes = {f"gpudoctor/probes/{path.name}" for path in (ROOT / "probes").glob("*.yaml")}
     assert len(rules) > 10
-    assert rules | probes | {"gpudoctor/declarations.json", "gpudoctor/report/report.schema.json"} <= names
+    others = {"declarations.json", "report/report.schema.json", "report/html/page.css"}
+    assert rules | probes | {f"gpudoctor/{name}" for name in others} <= names
     assert {name for name in names if name.startswith("gpudoctor/knowledge/data/")}
     assert not {name for name in names if name.startswith(("tests/", "fixtures/"))}
 

@@ -54,7 +54,7 @@ def undecided(entries: Sequence[Undecided], level: int = 2) -> Iterator[str]:
 
 def _roots(report: Report, ids: dict[str, str]) -> list[Finding]:
     """Return the findings that stand by themselves; what explains each other in a circle stands, too, rather than nowhere."""
-    roots: list[Finding] = []
+    roots: set[str] = set()
     placed: set[str] = set()
 
     def place(finding: Finding) -> None:
@@ -66,9 +66,9 @@ def _roots(report: Report, ids: dict[str, str]) -> list[Finding]:
     for wanted in (True, False):
         for finding in report.findings:
             if finding.key not in placed and (_first_cause(finding, ids) is None) == wanted:
-                roots.append(finding)
+                roots.add(finding.key)
                 place(finding)
-    return [finding for finding in report.findings if finding in roots]
+    return [finding for finding in report.findings if finding.key in roots]
 
 
 def _first_cause(finding: Finding, ids: dict[str, str]) -> str | None:
