@@ -10,6 +10,7 @@ from gpudoctor.combiners.flight import flight
 from gpudoctor.combiners.gpu_errors import explain_errors, lost_together, place_bus_errors
 from gpudoctor.combiners.gpu_load import judge_load
 from gpudoctor.combiners.identity import name_gpus
+from gpudoctor.combiners.measured import measured
 from gpudoctor.combiners.memory import explain_memory
 from gpudoctor.combiners.numa import place_processes
 from gpudoctor.combiners.nvlink import nvlink_states
@@ -43,6 +44,7 @@ COMBINERS: tuple[Combiner, ...] = (
     flight,
     ranks,
     judge_counters,
+    measured,
     explain_errors,
     place_bus_errors,
     judge_load,

@@ -245,6 +245,25 @@ class PeerAccess(Fact, kw_only=True):
     bandwidth: float | None = None  # GB/s where it was measured
 
 
+class CopyRate(Fact, kw_only=True):
+    """How fast one GPU copies, measured alone. way: from host, to host; bandwidth in GB/s."""
+
+    kind: ClassVar[str] = "copy_rate"
+
+    way: str
+    bandwidth: float
+
+
+class SlowCopies(Fact, kw_only=True):
+    """A GPU that copies much slower than the other GPUs of its machine. way: from host, to host, peers; GB/s."""
+
+    kind: ClassVar[str] = "slow_copies"
+
+    way: str
+    bandwidth: float
+    usual: float
+
+
 class DcgmResult(Fact, kw_only=True):
     """A test of `dcgmi diag` that did not pass, or a finding of `dcgmi health`. status: fail, warn, skip."""
 

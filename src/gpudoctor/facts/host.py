@@ -207,6 +207,22 @@ class PortCounter(Fact, kw_only=True):
     grown: int | None = None
 
 
+class RdmaTest(Fact, kw_only=True):
+    """A bandwidth test of perftest. operation: write, read, send; rate in Gb/s one way, at the largest message (bytes)."""
+
+    kind: ClassVar[str] = "rdma_test"
+
+    operation: str
+    device: str
+    size: int | None = None
+    rate: float | None = None
+    mtu: int | None = None
+    link_layer: str | None = None
+    gpu_memory: bool | None = None
+    port_rate: float | None = None  # what the port of that name can do, where it was read
+    shortfall: bool | None = None
+
+
 class NetInterface(Fact, kw_only=True):
     """A network interface; speed in Mb/s."""
 

@@ -1,4 +1,4 @@
-"""Peer-to-peer as test programs measure it: p2pBandwidthLatencyTest, simpleP2P, nvbandwidth."""
+"""Peer-to-peer as test programs measure it: p2pBandwidthLatencyTest, simpleP2P, deviceQuery."""
 
 from __future__ import annotations
 
