@@ -14,7 +14,8 @@ from textual.screen import ModalScreen, Screen
 from gpudoctor.tui.rows import Row, column, heading, paragraph, row
 from gpudoctor.tui.symbols import SYMBOLS
 from gpudoctor.tui.widgets.keybar import KeyBar
-from gpudoctor.tui.widgets.rows import PARTS, RowList
+from gpudoctor.tui.widgets.rows import RowList
+from gpudoctor.tui.widgets.styles import PARTS
 
 _MOVES = (
     ("up down  k j", "line by line"),

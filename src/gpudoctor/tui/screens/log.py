@@ -18,7 +18,7 @@ from gpudoctor.tui.logtext import LogText
 from gpudoctor.tui.rows import plain
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.logview import LogView
-from gpudoctor.tui.widgets.rows import PARTS
+from gpudoctor.tui.widgets.styles import PARTS
 
 _HELP = (
     "The text that evidence was read from, as it stands; lines that findings quote are marked, at the right edge is a map"

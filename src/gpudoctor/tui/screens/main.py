@@ -22,7 +22,8 @@ from gpudoctor.tui.widgets.findings import SUPPRESSED, UNDECIDED, FindingList, s
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.node import node_line, node_rows
 from gpudoctor.tui.widgets.probes import ProbeBook, probe_rows
-from gpudoctor.tui.widgets.rows import PARTS, RowList
+from gpudoctor.tui.widgets.rows import RowList
+from gpudoctor.tui.widgets.styles import PARTS
 from gpudoctor.tui.widgets.timeline import timeline_rows
 
 if TYPE_CHECKING:

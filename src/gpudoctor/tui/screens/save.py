@@ -16,7 +16,8 @@ from textual.widgets import Input
 
 from gpudoctor.tui.rows import paragraph, row
 from gpudoctor.tui.widgets.keybar import KeyBar
-from gpudoctor.tui.widgets.rows import PARTS, Lines
+from gpudoctor.tui.widgets.rows import Lines
+from gpudoctor.tui.widgets.styles import PARTS
 
 if TYPE_CHECKING:
     from gpudoctor.findings.model import Report

@@ -16,7 +16,8 @@ from gpudoctor.findings.model import Finding, Suppression
 from gpudoctor.tui.rows import paragraph, plain
 from gpudoctor.tui.symbols import SYMBOLS, grade
 from gpudoctor.tui.widgets.keybar import KeyBar
-from gpudoctor.tui.widgets.rows import PARTS, Lines
+from gpudoctor.tui.widgets.rows import Lines
+from gpudoctor.tui.widgets.styles import PARTS
 
 _DAYS = 30  # that are proposed
 _SHORTEST = 3  # letters of a reason

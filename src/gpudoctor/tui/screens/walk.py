@@ -17,7 +17,8 @@ from textual.screen import Screen
 from gpudoctor.tui.rows import Copy, Goto, OpenLog, plain
 from gpudoctor.tui.walk import Outcome, Verdict, Walk, WalkFile, compare
 from gpudoctor.tui.widgets.keybar import KeyBar
-from gpudoctor.tui.widgets.rows import PARTS, Lines, RowList
+from gpudoctor.tui.widgets.rows import Lines, RowList
+from gpudoctor.tui.widgets.styles import PARTS
 from gpudoctor.tui.widgets.walkpage import steps_row, walk_rows
 
 if TYPE_CHECKING:

@@ -8,36 +8,27 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gpudoctor.tui.logtext import LogText
 from gpudoctor.tui.rows import Part, plain
 from gpudoctor.tui.symbols import SYMBOLS
-from gpudoctor.tui.widgets.rows import Styles
+from gpudoctor.tui.widgets.cursor import CursorView
 
 _MAP = 2  # columns of the map of findings
 _SIDEWAYS = 16
 
 
-class LogView(ScrollView, can_focus=True):
+class LogView(CursorView):
     """Only the lines on the screen are read."""
 
     BINDINGS = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,ctrl+f,space", "page(1)", "Page down", show=False),
-        Binding("home,g", "edge(-1)", "First", show=False),
-        Binding("end,G", "edge(1)", "Last", show=False),
+        Binding("space", "page(1)", "Page down", show=False),
         Binding("left,h", "sideways(-1)", "Left", show=False),
         Binding("right,l", "sideways(1)", "Right", show=False),
     ]
-
-    cursor = reactive(0, repaint=False)
 
     class Moved(Message):
         """The cursor came to another line."""
@@ -49,7 +40,15 @@ class LogView(ScrollView, can_focus=True):
         self.needle = ""
         self._left = 0
         self._mapped, self._complete = 0, False
-        self._parts = Styles(self)
+
+    @property
+    def length(self) -> int:
+        """How many lines are known so far."""
+        return self.text.lines
+
+    def tell_moved(self) -> None:
+        """Tell the screen."""
+        self.post_message(self.Moved())
 
     def grow(self) -> None:
         """Take in the lines that were counted meanwhile."""
@@ -71,35 +70,7 @@ class LogView(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """Keep the scroll bar right."""
         self.grow()
-        self._show_cursor()
-
-    def notify_style_update(self) -> None:
-        """Look styles up anew after a change of theme."""
-        super().notify_style_update()
-        self._parts.forget()
-
-    def validate_cursor(self, value: int) -> int:
-        """Keep it inside the text."""
-        return max(0, min(value, self.text.lines - 1))
-
-    def watch_cursor(self, old: int, new: int) -> None:
-        """Redraw the two lines and bring the new one into view."""
-        self._refresh_line(old)
-        self._refresh_line(new)
-        self._show_cursor()
-        self.post_message(self.Moved())
-
-    def action_move(self, step: int) -> None:
-        """Go up or down."""
-        self.cursor += step
-
-    def action_page(self, step: int) -> None:
-        """Go a page up or down."""
-        self.cursor += step * max(1, self.scrollable_content_region.height - 1)
-
-    def action_edge(self, step: int) -> None:
-        """Go to the first or the last line."""
-        self.cursor = 0 if step < 0 else self.text.lines - 1
+        self.show_cursor()
 
     def action_sideways(self, step: int) -> None:
         """Look further right, or back."""
@@ -122,21 +93,21 @@ class LogView(ScrollView, can_focus=True):
         base = self.rich_style
         number = y + self.scroll_offset.y
         map_part = self._map(y, region.height)
-        end = [Segment(map_part[0], base + self._parts[map_part[1]])]
+        end = [Segment(map_part[0], base + self.parts[map_part[1]])]
         if number >= self.text.lines:
             return Strip([Segment(" " * (region.width - _MAP), base), *end])
         line = (self.text.read(number, 1) or [""])[0]
         here = number == self.cursor
-        over = self._parts["cursor" if self.has_focus else "cursor-blurred"] if here else Style.null()
+        over = self.over_cursor if here else Style.null()
         grade = self.marks.get(number)
         wide = len(str(self.text.first_line + self.text.lines))
         segments = [
             Segment(f"{SYMBOLS['cursor']} " if here else "  ", base + over),
-            Segment(f"{self.text.first_line + number:>{wide}} ", base + self._parts["dim"] + over),
-            Segment(f"{SYMBOLS[grade]} " if grade else "  ", base + self._parts[grade or ""] + over),
+            Segment(f"{self.text.first_line + number:>{wide}} ", base + self.parts["dim"] + over),
+            Segment(f"{SYMBOLS[grade]} " if grade else "  ", base + self.parts[grade or ""] + over),
         ]
         shown = plain(line)[self._left :]
-        segments += [Segment(part, base + self._parts[style] + over) for part, style in self._split(shown, grade)]
+        segments += [Segment(part, base + self.parts[style] + over) for part, style in self._split(shown, grade)]
         return Strip([*Strip(segments).adjust_cell_length(max(0, region.width - _MAP), base + over), *end])
 
     def _split(self, shown: str, grade: str | None) -> list[Part]:
@@ -164,16 +135,3 @@ class LogView(ScrollView, can_focus=True):
             if grade in grades:
                 return f" {SYMBOLS[grade]}", grade
         return "  ", ""
-
-    def _refresh_line(self, number: int) -> None:
-        y = number - self.scroll_offset.y
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
-
-    def _show_cursor(self) -> None:
-        height = self.scrollable_content_region.height
-        top = self.scroll_offset.y
-        if height and not top <= self.cursor < top + height:
-            near = abs(self.cursor - (top if self.cursor < top else top + height - 1)) <= 1
-            wanted = self.cursor if self.cursor < top else self.cursor - height + 1
-            self.scroll_to(y=wanted if near else self.cursor - height // 3, animate=False, immediate=True, force=True)

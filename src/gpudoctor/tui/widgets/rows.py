@@ -10,80 +10,15 @@ from textual import events
 from textual.binding import Binding
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from gpudoctor.tui.rows import Row
 from gpudoctor.tui.symbols import SYMBOLS
+from gpudoctor.tui.widgets.cursor import CursorView
+from gpudoctor.tui.widgets.styles import Styles
 
-STYLES = [
-    "critical",
-    "warning",
-    "info",
-    "advice",
-    "ok",
-    "unknown",
-    "undecided",
-    "suppressed",
-    "dim",
-    "bold",
-    "heading",
-    "rule",
-    "quote",
-    "command",
-    "link",
-    "badge-read-only",
-    "badge-safe",
-    "badge-restarts-app",
-    "badge-disrupts-node",
-    "badge-data-loss",
-    "badge-vendor",
-    "match",
-    "event",
-    "numa-0",
-    "numa-1",
-    "key",
-    "tab",
-    "tab-on",
-    "status-ok",
-    "status-warning",
-    "status-critical",
-    "status-unknown",
-    "status-examining",
-]
 _GUTTER = 2
-# Screens have these as component classes: held once for all widgets, as each costs time where it appears.
-PARTS = {f"rows--{name}" for name in STYLES} | {"rows--cursor", "rows--cursor-blurred"}
-
-
-class Styles:
-    """The styles that parts of rows name, as the stylesheet has them, over one widget's background."""
-
-    def __init__(self, widget: Widget) -> None:
-        self._widget = widget
-        self._known: dict[str, Style] = {"": Style.null()}
-
-    def __getitem__(self, name: str) -> Style:
-        style = self._known.get(name)
-        if style is None:
-            style = self._known[name] = self._blended(name)
-        return style
-
-    def forget(self) -> None:
-        """Look everything up anew, after a change of theme."""
-        self._known = {"": Style.null()}
-
-    def _blended(self, name: str) -> Style:
-        styles = self._widget.screen.get_component_styles(f"rows--{name}")
-        below = self._widget.background_colors[1]
-        background = below + styles.background if styles.has_rule("background") else None
-        color = (background or below) + styles.color if styles.has_rule("color") else None
-        return (
-            Style(color=color.rich_color if color else None, bgcolor=background.rich_color if background else None)
-            + styles.text_style
-        )
 
 
 class Lines(Widget):
@@ -115,20 +50,10 @@ class Lines(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(CursorView):
     """Rows under a cursor. The row's own action, or its key, tells the screen what Enter means."""
 
-    BINDINGS = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False),
-        Binding("home,g", "edge(-1)", "First", show=False),
-        Binding("end,G", "edge(1)", "Last", show=False),
-        Binding("enter", "choose", "Open"),
-    ]
-
-    cursor = reactive(0, repaint=False)
+    BINDINGS = [Binding("enter", "choose", "Open")]
 
     class Moved(Message):
         """The cursor came to another row."""
@@ -160,7 +85,16 @@ class RowList(ScrollView, can_focus=True):
     def __init__(self, rows: Iterable[Row] = (), *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.rows: list[Row] = list(rows)
-        self._parts = Styles(self)
+
+    @property
+    def length(self) -> int:
+        """How many rows there are."""
+        return len(self.rows)
+
+    def tell_moved(self) -> None:
+        """Tell the screen which row the cursor is on."""
+        if (row := self.current) is not None:
+            self.post_message(self.Moved(self, row))
 
     @property
     def room(self) -> int:
@@ -186,17 +120,17 @@ class RowList(ScrollView, can_focus=True):
         elif follow and before is not None and before.key:
             place = next((n for n, row in enumerate(self.rows) if row.key == before.key), place)
         moved = place != self.cursor
-        self.set_reactive(RowList.cursor, place)
+        self.set_reactive(CursorView.cursor, place)
         if top or len(old) != len(self.rows):
             self.refresh()
         else:
             for number, (was, now) in enumerate(zip(old, self.rows, strict=True)):
                 if was != now:
-                    self._refresh_row(number)
+                    self.refresh_line(number)
             if moved:
                 self.refresh()
         if not top:
-            self._show_cursor()
+            self.show_cursor()
         now_current = self.current
         if now_current is not None and (top or before is None or before.key != now_current.key):
             self.post_message(self.Moved(self, now_current))
@@ -212,42 +146,8 @@ class RowList(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         """Keep the scroll bar right, and let the owner make its rows fit."""
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows))
-        self._show_cursor()
+        self.show_cursor()
         self.post_message(self.Resized(self))
-
-    def notify_style_update(self) -> None:
-        """Look styles up anew after a change of theme."""
-        super().notify_style_update()
-        self._parts.forget()
-
-    def validate_cursor(self, value: int) -> int:
-        """Keep it inside the list."""
-        return max(0, min(value, len(self.rows) - 1))
-
-    def watch_cursor(self, old: int, new: int) -> None:
-        """Redraw the two rows and bring the new one into view."""
-        self._refresh_row(old)
-        self._refresh_row(new)
-        self._show_cursor()
-        if (row := self.current) is not None:
-            self.post_message(self.Moved(self, row))
-
-    def watch_has_focus(self, value: bool) -> None:
-        """The cursor looks different without the focus."""
-        super().watch_has_focus(value)
-        self._refresh_row(self.cursor)
-
-    def action_move(self, step: int) -> None:
-        """Go up or down."""
-        self.cursor += step
-
-    def action_page(self, step: int) -> None:
-        """Go a page up or down."""
-        self.cursor += step * max(1, self.scrollable_content_region.height - 1)
-
-    def action_edge(self, step: int) -> None:
-        """Go to the first or the last row."""
-        self.cursor = 0 if step < 0 else len(self.rows) - 1
 
     def action_choose(self) -> None:
         """Act on the row."""
@@ -274,20 +174,7 @@ class RowList(ScrollView, can_focus=True):
         if number >= len(self.rows):
             return Strip.blank(width, base)
         here = number == self.cursor
-        over = self._parts["cursor" if self.has_focus else "cursor-blurred"] if here else Style.null()
+        over = self.over_cursor if here else Style.null()
         segments = [Segment(f"{SYMBOLS['cursor']} " if here else "  ", base + over)]
-        segments += [Segment(text, base + self._parts[name] + over) for text, name in self.rows[number].parts]
+        segments += [Segment(text, base + self.parts[name] + over) for text, name in self.rows[number].parts]
         return Strip(segments).adjust_cell_length(width, base + over)
-
-    def _refresh_row(self, number: int) -> None:
-        y = number - self.scroll_offset.y
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
-
-    def _show_cursor(self) -> None:
-        height = self.scrollable_content_region.height
-        top = self.scroll_offset.y
-        if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False, immediate=True)
-        elif height and self.cursor >= top + height:
-            self.scroll_to(y=self.cursor - height + 1, animate=False, immediate=True)
