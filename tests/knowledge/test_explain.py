@@ -130,7 +130,7 @@ def test_near_misses_are_suggested(text, expected):
 
 
 def test_nonsense_is_not_explained():
-    for text in ("", "   ", "hello world", "a" * 5000, "\x1b[31m", "0", "🙂"):
+    for text in ("", "   ", "hello world", "a" * 5000, "\x1b[31m", "0", "🙂", "xid -1", "sxid: -5", "cuda error -2"):
         assert explain(text) is None
 
 

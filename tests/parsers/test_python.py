@@ -50,6 +50,7 @@ def test_error(text: str, type_: str | None, message: str | None) -> None:
         ("ERROR: No matching distribution found for torch==1.7.0", []),
         ("| NVIDIA-SMI 535.54.03    Driver Version: 535.54.03    CUDA Version: 12.2 |", []),
         ("nvidia-driver-535 535.104.05-0ubuntu1", []),
+        ("nvidia-cu  2093 root  mem", []),  # lsof, cut to its first columns
         ('  File "/opt/venv/lib/python3.10/site-packages/torch/serialization.py", line 1.0', []),
     ],
 )  # fmt: skip

@@ -259,13 +259,17 @@ def _shares(memory: list[HostMemory], gpus: list[Gpu]) -> None:
 
 
 def _host_ratio(memory: list[HostMemory], gpus: list[Gpu]) -> Iterator[HostRatio]:
-    total = max((fact.total for fact in memory if fact.total), default=None)
+    host = max((fact for fact in memory if fact.total), key=lambda fact: fact.total or 0.0, default=None)
     sizes = {gpu.gpu: gpu.memory_total for gpu in gpus if gpu.gpu and gpu.memory_total}
-    if total is None or not sizes:
+    if host is None or host.total is None or not sizes:
         return
     together = sum(size or 0.0 for size in sizes.values())
     yield HostRatio(
-        host=total, gpus=together, number=len(sizes), ratio=round(total / together, 3), where=memory[0].where
+        host=host.total,
+        gpus=together,
+        number=len(sizes),
+        ratio=round(host.total / together, 3),
+        where=host.where_fields.get("total") or host.where,
     )
 
 

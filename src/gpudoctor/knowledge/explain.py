@@ -41,7 +41,7 @@ FindingLookup = Callable[[str], Explanation | None]
 
 _NUMBERED = (
     r"(?i)(?P<what>sxid|xid|nvidia[-_ ]?smi|nvml|nccl|cublas|cudnn|cuda|ib|ibv|wc|nv[-_ ]?status)"
-    r"(?:[-_ ]*(?:error|err|code|exit|status|return|result|rc)(?:[-_ ]*(?:code|status))?)?[\s:#=_-]*"
+    r"(?:[-_ ]*(?:error|err|code|exit|status|return|result|rc)(?:[-_ ]*(?:code|status))?)?(?:[\s:#=_]|-(?!\d)|(?<=\w)-)*"  # "xid-31", and no negative number
     r"(?P<number>0x[0-9a-f]+|\d+)"
 )
 _NAME_LENGTH = 120  # anything longer is a log line, not the name of a thing

@@ -40,14 +40,13 @@ def proc_driver_version(text: str) -> Iterator[KernelModule]:
     found = _VERSION.search(text.partition("\n")[0])
     if not found:
         raise NotThisFormat
+    yield _module(found, "proc")
+
+
+def _module(found: re.Match[str], seen_by: str) -> KernelModule:
     version = found["version"]
-    yield KernelModule(
-        name="nvidia",
-        version=version,
-        branch=branch_of(version),
-        flavour="open" if found["open"] else "proprietary",
-        seen_by="proc",
-    )
+    flavour = "open" if found["open"] else "proprietary"
+    return KernelModule(name="nvidia", version=version, branch=branch_of(version), flavour=flavour, seen_by=seen_by)
 
 
 def module_loading(text: str) -> Iterator[KernelModule]:
@@ -60,14 +59,7 @@ def module_loading(text: str) -> Iterator[KernelModule]:
     found = _LOADING.search(text.partition("\n")[0])
     if not found:
         raise NotThisFormat
-    version = found["version"]
-    yield KernelModule(
-        name="nvidia",
-        version=version,
-        branch=branch_of(version),
-        flavour="open" if found["open"] else "proprietary",
-        seen_by="log",
-    )
+    yield _module(found, "log")
 
 
 def module_unloading(text: str) -> Iterator[KernelModule]:

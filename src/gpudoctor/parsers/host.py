@@ -143,6 +143,8 @@ def os_name(text: str) -> Iterator[Os]:
     ('ubuntu', '20.04')
     >>> next(os_name("CentOS Linux release 7.9.2009 (Core)\n")).version
     '7.9'
+    >>> next(os_name("Description:\tUbuntu 24.04.1 LTS\n")).name
+    'Ubuntu 24.04.1 LTS'
     """
     line = text.partition("\n")[0].strip()
     found = _OS_NAME.match(line)
@@ -152,7 +154,7 @@ def os_name(text: str) -> Iterator[Os]:
     yield Os(
         id=os_id,
         version=found["version"],
-        name=line[:80].replace("\\n", "").replace("\\l", "").strip(),
+        name=line[found.start("name") :][:80].replace("\\n", "").replace("\\l", "").strip(),
         manager=manager_of(os_id),
     )
 

@@ -61,7 +61,7 @@ _NAMES = (
 _VERSION = r"\d+(?:\.\d+)*(?:\.?(?:a|b|rc|dev|post)\d*)*(?:\.dev\d+)?"
 _LOCAL = r"(?:\+(?P<local>[\w.]+))?"
 _LISTED = LazyRegex(
-    rf"^\s*(?:\[(?:pip3?|conda)\] |- |\d+[.)] )?[\"']?(?P<name>{_NAMES})(?:\[[\w,-]+\])?(?:\s*={{2,3}}\s*|={{1}}|\s+|\s*:\s*)v?(?P<version>{_VERSION}){_LOCAL}"
+    rf"^\s*(?:\[(?:pip3?|conda)\] |- |\d+[.)] )?[\"']?(?P<name>{_NAMES})(?:\[[\w,-]+\])?(?:\s*={{2,3}}\s*|={{1}}|\s+(?=v?\d+\.)|\s*:\s*)v?(?P<version>{_VERSION}){_LOCAL}"
     r"(?:[=\s]+(?P<build>[\w.]+))?(?:\s+(?P<channel>[\w./:-]+))?\s*(?:;.*|#.*|\[.*)?[\"']?,?\s*$",
     re.IGNORECASE,
 )

@@ -10,6 +10,7 @@ from gpudoctor.facts.driver import DriverVersion
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess
 from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.smi_values import (
+    THROTTLE_REASONS,
     device_id,
     integer,
     is_error,
@@ -110,19 +111,10 @@ _COLUMNS: dict[str, tuple[str, Convert]] = {
     "reset_status.reset_required": ("reset_required", switch),
     "reset_status.drain_and_reset_recommended": ("drain_recommended", switch),
 }  # fmt: skip
-_REASONS = {
-    "gpu_idle": "throttle_idle",
-    "applications_clocks_setting": "throttle_app_clocks",
-    "sw_power_cap": "throttle_sw_power",
-    "hw_slowdown": "throttle_hw_slowdown",
-    "hw_thermal_slowdown": "throttle_hw_thermal",
-    "hw_power_brake_slowdown": "throttle_hw_power_brake",
-    "sync_boost": "throttle_sync_boost",
-    "sw_thermal_slowdown": "throttle_sw_thermal",
-}
-for _reason, _field in _REASONS.items():
+for _reason, _field in THROTTLE_REASONS.items():
+    _name = "gpu_idle" if _reason == "idle" else _reason
     for _prefix in ("clocks_throttle_reasons", "clocks_event_reasons"):
-        _COLUMNS[f"{_prefix}.{_reason}"] = (_field, switch)
+        _COLUMNS[f"{_prefix}.{_name}"] = (_field, switch)
 for _reason, _field in {
     "sw_power_cap": "throttled_sw_power",
     "sw_thermal_slowdown": "throttled_sw_thermal",

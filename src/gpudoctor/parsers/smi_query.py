@@ -14,6 +14,7 @@ from gpudoctor.facts.driver import DriverVersion
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.parsers.smi_values import (
+    THROTTLE_REASONS,
     device_id,
     integer,
     is_error,
@@ -128,17 +129,8 @@ for _section in ("power readings", "gpu power readings"):
     }.items():
         _FIELDS[f"{_section}/{_key}"] = (_field, number)
 for _section in ("clocks throttle reasons", "clocks event reasons"):
-    for _key, _field in {
-        "idle": "throttle_idle",
-        "applications clocks setting": "throttle_app_clocks",
-        "sw power cap": "throttle_sw_power",
-        "hw slowdown": "throttle_hw_slowdown",
-        "hw thermal slowdown": "throttle_hw_thermal",
-        "hw power brake slowdown": "throttle_hw_power_brake",
-        "sync boost": "throttle_sync_boost",
-        "sw thermal slowdown": "throttle_sw_thermal",
-    }.items():
-        _FIELDS[f"{_section}/{_key}"] = (_field, switch)
+    for _key, _field in THROTTLE_REASONS.items():
+        _FIELDS[f"{_section}/{_key.replace('_', ' ')}"] = (_field, switch)
 for _section in ("clocks event reasons counters", "clocks throttle reasons counters"):
     for _key, _field in {
         "sw power capping": "throttled_sw_power",

@@ -11,6 +11,19 @@ _NUMBER = LazyRegex(r"-?\d+(?:\.\d+)?")
 _ERRORS = ("err!", "unknown error", "[unknown error]", "gpu is lost", "[gpu is lost]", "[error]", "gpu requires reset")
 
 
+# Why clocks are held down: nvidia-smi's word for the reason (-q writes spaces) and the field that it sets.
+THROTTLE_REASONS = {
+    "idle": "throttle_idle",
+    "applications_clocks_setting": "throttle_app_clocks",
+    "sw_power_cap": "throttle_sw_power",
+    "hw_slowdown": "throttle_hw_slowdown",
+    "hw_thermal_slowdown": "throttle_hw_thermal",
+    "hw_power_brake_slowdown": "throttle_hw_power_brake",
+    "sync_boost": "throttle_sync_boost",
+    "sw_thermal_slowdown": "throttle_sw_thermal",
+}
+
+
 def is_error(text: str) -> bool:
     """Tell whether the driver failed to read the value (not: doesn't have it).
 
