@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -18,6 +18,8 @@ from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.base import Where
 from gpudoctor.findings.model import Event, Report, Undecided
 from gpudoctor.report.html import render_html
+from gpudoctor.report.markdown import render_markdown
+from gpudoctor.report.text import render_text
 from gpudoctor.sources.memory import TextSource
 from gpudoctor.sources.open import open_sources
 
@@ -158,22 +160,33 @@ def test_the_answer_stands_first_and_the_fix_follows() -> None:
     assert folded[0].get("open") is None
 
 
+CHAINS = (
+    finding("a", 1, key="a"),
+    finding("b", 2, key="b"),
+    finding("c", 3, key="c", role="consequence", caused_by=["b", "a"]),
+    finding("d", 4, key="d", role="consequence", caused_by=["c"]),
+    finding("e", 5, key="e", role="consequence", caused_by=["f"]),
+    finding("f", 6, key="f", role="consequence", caused_by=["e"]),
+    finding("g", 7, key="g", role="consequence", caused_by=["long gone"]),
+)
+
+
 def test_consequences_stand_once_under_their_first_cause() -> None:
-    made = report(
-        finding("a", 1, key="a"),
-        finding("b", 2, key="b"),
-        finding("c", 3, key="c", role="consequence", caused_by=["b", "a"]),
-        finding("d", 4, key="d", role="consequence", caused_by=["c"]),
-        finding("e", 5, key="e", role="consequence", caused_by=["f"]),
-        finding("f", 6, key="f", role="consequence", caused_by=["e"]),
-        finding("g", 7, key="g", role="consequence", caused_by=["long gone"]),
-    )
-    page = parsed(made)
+    page = parsed(report(*CHAINS))
     articles = {article.get("id"): article for article in every(page, "article")}
-    assert list(articles) == ["finding-1", "finding-2", "finding-5", "finding-7"]
+    assert list(articles) == ["finding-1", "finding-2", "finding-6", "finding-7"]
     assert [fold.get("id") for fold in every(articles["finding-2"], "details")] == ["finding-3", "finding-4"]
     assert [link.get("href") for link in every(articles["finding-1"], "a")] == ["#finding-3"]
-    assert [fold.get("id") for fold in every(articles["finding-5"], "details")] == ["finding-6"]
+    assert [fold.get("id") for fold in every(articles["finding-6"], "details")] == ["finding-5"]
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown])
+def test_nothing_is_lost_in_plain_reports(render: Callable[[Report], str]) -> None:
+    lines = [line for line in render(report(*CHAINS)).splitlines() if "Something is wrong with" in line][1:]
+    told = [re.search(r"Something is wrong with (\w)", line)[1] for line in lines]  # type: ignore[index]
+    assert sorted(told) == ["a", "b", "c", "d", "e", "f", "g"]
+    deep = next(line for line in lines if "with d" in line)
+    assert len(deep) - len(deep.lstrip()) == 2 + len(lines[told.index("c")]) - len(lines[told.index("c")].lstrip())
 
 
 def test_the_node_with_mismatches_and_faults() -> None:

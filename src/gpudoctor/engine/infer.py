@@ -105,7 +105,8 @@ def _finding(match: Match, host: str) -> Finding:
     facts = [*bound.values(), *match.more]
     if way.subject:
         name = fill(way.subject.name, bound)
-        subjects = [Subject(kind=way.subject.kind, name=host if name == _UNNAMED else name)]
+        unnamed = name == _UNNAMED or (way.subject.kind == "node" and name == "?")  # what fill says of unknown values
+        subjects = [Subject(kind=way.subject.kind, name=host if unnamed else name)]
     else:
         gpus = dict.fromkeys(fact.gpu for fact in facts if fact.gpu)
         subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts, host)]

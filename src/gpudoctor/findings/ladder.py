@@ -70,7 +70,8 @@ def ladder(rungs: Sequence[Rung], shown: Sequence[str], subjects: Sequence[Subje
     names = {
         "$GPU": [subject.name.removeprefix("GPU ") for subject in subjects if subject.kind == "gpu"],
         "$PCI": [subject.name for subject in subjects if subject.kind == "gpu" and re.fullmatch(_ADDRESS, subject.name)],
-        "$NODE": [host] if host else [],
+        "$NODE": [subject.name for subject in subjects if subject.kind == "node" and subject.name != "node"]
+        or ([host] if host else []),
     }
     return [
         Fix(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpudoctor.findings.model import Finding, Report
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
+from gpudoctor.report.tree import Tree
 
 _SHOWN_EVIDENCE = 6
 
@@ -27,17 +28,14 @@ def _report(report: Report) -> Iterator[str]:
     if words := node_words(report):
         yield _escaped(words)
         yield ""
-    by_key = {finding.key: finding for finding in report.findings}
-    for finding in report.findings:
-        causes = [by_key[key] for key in finding.caused_by if key in by_key]
-        if finding.role == "consequence" and causes:
-            continue
+    tree = Tree(report.findings)
+    for finding in tree.roots:
         yield from _finding(finding, "##")
-        folded = [other for other in report.findings if finding.key in other.caused_by]
-        if folded:
+        if tree.below(finding):
             yield "It explains:"
             yield ""
-            yield from (f"- {_escaped(other.title)} (`{other.id}`)" for other in folded)
+            for depth, other in tree.all_below(finding):
+                yield f"{'  ' * depth}- {_escaped(other.title)} (`{other.id}`)"
             yield ""
     if report.undecided:
         yield "## Could not be decided"

@@ -46,12 +46,15 @@ _MIB = 1024
 def node_words(report: Report, between: str = ", ") -> str:
     """Say in one line which machine this is."""
     node = report.node
-    names = [short_name(str(gpu.get("name") or "unnamed GPU")) for gpu in gpus(node)]
+    given = [str(gpu.get("name") or "") for gpu in gpus(node)]
+    kinds = [f"{given.count(name)}x {short_name(name)}" for name in dict.fromkeys(filter(None, given))]
+    if unnamed := given.count(""):
+        kinds.append(f"{unnamed} {'other ' if kinds else ''}GPU{'s' if unnamed > 1 else ''}")
     driver = node.get("driver") or node.get("module")
     parts = [
         f"{len(report.nodes)} nodes" if report.nodes else "",
         str(node.get("host") or ""),
-        " and ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
+        " and ".join(kinds),
         f"driver {driver}" if driver else "",
         f"CUDA {node['cuda']}" if node.get("cuda") else "",
         str(node.get("os") or ""),
@@ -71,8 +74,8 @@ def subject_words(subject: Subject) -> str:
 
 
 def seen_words(finding: Finding) -> str:
-    """Say how often and when; nothing where it was seen once at a time that nothing tells."""
-    parts = [f"seen {finding.count} times" if finding.count > 1 else ""]
+    """Say how often, where the evidence does not show each time, and when; nothing where nothing tells."""
+    parts = [f"seen {finding.count} times" if finding.count > len(finding.evidence) else ""]
     if finding.first_seen is not None:
         once = finding.last_seen in (None, finding.first_seen)
         parts.append(f"{'at' if once else 'first'} {stamp(finding.first_seen)}")

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from gpudoctor.findings.model import Finding, Report, Suppression
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
+from gpudoctor.report.tree import Tree
 
 WIDTH = 100
 _MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
 _SHOWN_EVIDENCE = 4
 _SHOWN_ASKS = 5
+_SHOWN_PROBES = 6
 _BUNDLES = ("nvidia-bug-report", "sosreport", "supportconfig")
 
 
@@ -26,28 +28,14 @@ def _lines(report: Report) -> Iterator[str]:
     if words := node_words(report):
         yield from _wrapped(words, "")
     yield ""
-    by_key = {finding.key: finding for finding in report.findings}
-    number = 0
-    for finding in report.findings:
-        if finding.role == "consequence":
-            continue
-        number += 1
-        yield from _finding(number, finding, bool(report.nodes))
-        folded = [
-            other for other in report.findings if finding.key in other.caused_by and other.caused_by[0] == finding.key
-        ]
-        if folded:
-            yield "   It explains:"
-            for other in folded:
-                yield from _wrapped(f"- {other.title} ({other.id})", "     ")
+    tree = Tree(report.findings)
+    for number, finding in enumerate(tree.roots, start=1):
+        yield from _finding(number, finding, tree, several=bool(report.nodes))
         yield ""
-    orphans = [f for f in report.findings if f.role == "consequence" and not set(f.caused_by) & set(by_key)]
-    for finding in orphans:
-        yield from _finding(0, finding, bool(report.nodes))
     yield from _footer(report)
 
 
-def _finding(number: int, finding: Finding, several: bool) -> Iterator[str]:
+def _finding(number: int, finding: Finding, tree: Tree, *, several: bool) -> Iterator[str]:
     about = ", ".join(subject_words(subject) for subject in finding.subjects if subject.kind != "node" or several)
     mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
     yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
@@ -61,9 +49,14 @@ def _finding(number: int, finding: Finding, several: bool) -> Iterator[str]:
                 yield from _wrapped(said, "       | ")
         more = len(finding.evidence) - _SHOWN_EVIDENCE
         if more > 0:
-            yield f"     and {more} more places"
+            yield f"     and {more} more place{'s' if more > 1 else ''}"
     if seen := seen_words(finding):
         yield f"   {seen[0].upper()}{seen[1:]}."
+    if tree.below(finding):
+        yield "   It explains:"
+        for depth, other in tree.all_below(finding):
+            indent = " " * (5 + 2 * min(depth, 8))
+            yield from _wrapped(f"- {other.title} ({other.id})", indent, indent + "  ")
     if finding.fixes:
         yield "   What to do:"
         for step, fix in enumerate(finding.fixes, start=1):
@@ -116,7 +109,9 @@ def _footer(report: Report) -> Iterator[str]:
     unknown = [
         probe for probe in report.probes if probe.status in ("skipped", "absent") and report.source.kind in _BUNDLES
     ]
-    if unknown:
+    if len(unknown) > _SHOWN_PROBES:
+        yield f"Not in this bundle: what {len(unknown)} of {len(report.probes)} probes would read (--json lists them)"
+    elif unknown:
         yield from _wrapped(f"Not in this bundle: {', '.join(probe.name for probe in unknown)}.", "", "  ")
     for node in report.nodes:
         yield from _wrapped(f"- {node.source.path}: {node.status}: {node.summary}.", "  ", "    ")

@@ -8,6 +8,7 @@ from gpudoctor.findings.model import Finding, Fix, Report, Undecided
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.html.markup import mark, prose, table, text
 from gpudoctor.report.overview import asks, seen_words, subject_words
+from gpudoctor.report.tree import Tree
 
 _SHOWN_EVIDENCE = 40
 _RISKS = {
@@ -27,14 +28,14 @@ def anchors(report: Report, prefix: str = "") -> dict[str, str]:
 
 def findings(report: Report, ids: dict[str, str], level: int = 2) -> Iterator[str]:
     """Yield the sections of causes and of advice; `level` is that of their headings."""
-    roots = _roots(report, ids)
-    causes = [finding for finding in roots if finding.role != "advice"]
-    advice = [finding for finding in roots if finding.role == "advice"]
+    tree = Tree(report.findings)
+    causes = [finding for finding in tree.roots if finding.role != "advice"]
+    advice = [finding for finding in tree.roots if finding.role == "advice"]
     for title, group in (("What is wrong", causes), ("Worth doing", advice)):
         if group:
             yield f"<section><h{level}>{title}</h{level}>"
             for finding in group:
-                yield from _finding(finding, report, ids, level + 1)
+                yield from _finding(finding, report, tree, ids, level + 1)
             yield "</section>"
 
 
@@ -52,44 +53,21 @@ def undecided(entries: Sequence[Undecided], level: int = 2) -> Iterator[str]:
     yield "</section>"
 
 
-def _roots(report: Report, ids: dict[str, str]) -> list[Finding]:
-    """Return the findings that stand by themselves; what explains each other in a circle stands, too, rather than nowhere."""
-    roots: set[str] = set()
-    placed: set[str] = set()
-
-    def place(finding: Finding) -> None:
-        placed.add(finding.key)
-        for other in _follows(finding, report):
-            if other.key not in placed and _first_cause(other, ids) == finding.key:
-                place(other)
-
-    for wanted in (True, False):
-        for finding in report.findings:
-            if finding.key not in placed and (_first_cause(finding, ids) is None) == wanted:
-                roots.add(finding.key)
-                place(finding)
-    return [finding for finding in report.findings if finding.key in roots]
-
-
-def _first_cause(finding: Finding, ids: dict[str, str]) -> str | None:
-    return next((key for key in finding.caused_by if key in ids), None)
-
-
 def _grade(finding: Finding) -> str:
     return "advice" if finding.role == "advice" else finding.severity
 
 
-def _finding(finding: Finding, report: Report, ids: dict[str, str], level: int) -> Iterator[str]:
+def _finding(finding: Finding, report: Report, tree: Tree, ids: dict[str, str], level: int) -> Iterator[str]:
     grade = _grade(finding)
     yield f'<article class="finding {grade}" id="{ids[finding.key]}">'
     yield f"<h{level}>{mark(grade)} {text(finding.title)}</h{level}>"
     yield _meta(finding)
     yield f'<p class="because">{prose(finding.because)}</p>'
-    if finding.evidence or _follows(finding, report):
+    if finding.evidence or tree.below(finding):
         yield f"<h{level + 1}>Why</h{level + 1}>"
         yield f'<ul class="tree"><li><strong>{text(finding.title)}</strong><ul>'
         yield from _evidence(finding)
-        yield from _consequences(finding, report, ids, {finding.key})
+        yield from _consequences(finding, report, tree, ids)
         yield "</ul></li></ul>"
     yield from _ladder(finding, f"h{level + 1}")
     yield "</article>"
@@ -111,28 +89,23 @@ def _evidence(finding: Finding) -> Iterator[str]:
         yield f"<li>and {more} more places</li>"
 
 
-def _follows(finding: Finding, report: Report) -> list[Finding]:
-    return [other for other in report.findings if finding.key in other.caused_by]
-
-
-def _consequences(finding: Finding, report: Report, ids: dict[str, str], above: set[str]) -> Iterator[str]:
-    """Yield what a finding explains; where several causes explain it, it stands under the first and the others point there."""
-    follows = [other for other in _follows(finding, report) if other.key not in above]
-    if not follows:
+def _consequences(finding: Finding, report: Report, tree: Tree, ids: dict[str, str]) -> Iterator[str]:
+    """Yield what a finding explains; to what stands under another cause it points."""
+    below = tree.below(finding)
+    elsewhere = [other for other in report.findings if finding.key in other.caused_by and other not in below]
+    if not (below or elsewhere):
         return
     yield '<li>so it explains:<ul class="follows">'
-    for other in follows:
-        grade = _grade(other)
-        if _first_cause(other, ids) != finding.key:
-            yield f'<li>{mark(grade)} <a href="#{ids[other.key]}">{text(other.title)}</a></li>'
-            continue
-        yield f'<li><details id="{ids[other.key]}"><summary>{mark(grade)} {text(other.title)}</summary>'
+    for other in below:
+        yield f'<li><details id="{ids[other.key]}"><summary>{mark(_grade(other))} {text(other.title)}</summary>'
         yield f'{_meta(other)}<p>{prose(other.because)}</p><ul class="tree">'
         yield from _evidence(other)
-        yield from _consequences(other, report, ids, above | {other.key})
+        yield from _consequences(other, report, tree, ids)
         yield "</ul>"
         yield from _ladder(other, "")
         yield "</details></li>"
+    for other in elsewhere:
+        yield f'<li>{mark(_grade(other))} <a href="#{ids[other.key]}">{text(other.title)}</a></li>'
     yield "</ul></li>"
 
 
