@@ -9,6 +9,7 @@ from tui.scene import SIZES, Fixed, drive, press, report, screen_text
 from gpudoctor.tui.screens.log import LogScreen
 from gpudoctor.tui.screens.walk import WalkScreen
 from gpudoctor.tui.walk import Walk, WalkFile, compare, host_of
+from gpudoctor.tui.walk import begin as begun
 from gpudoctor.tui.widgets.rows import RowList
 
 both = pytest.mark.parametrize("size", SIZES)
@@ -70,20 +71,30 @@ def test_a_broken_file_only_means_that_nothing_is_known(tmp_path, content):
 
 
 def test_verdicts():
-    before = report([scene.BUS])
-    assert compare(before, report([]), scene.BUS).state == "resolved"
-    assert compare(before, report([scene.BUS]), scene.BUS).state == "quiet"
-    again = scene.BUS.model_copy(update={"count": 4})
-    assert compare(before, report([again]), scene.BUS).state == "still there"
-    undated = scene.HOT
-    assert compare(report([undated]), report([undated]), undated).state == "still there"
+    started = begun(scene.BUS, report([scene.BUS]))
+    assert compare(started, report([])).state == "resolved"
+    assert compare(started, report([scene.BUS])).state == "quiet"
+    for values in ({"count": 4}, {"last_seen": scene.BUS.last_seen + 1}):
+        assert compare(started, report([scene.BUS.model_copy(update=values)])).state == "still there"
+    # a log that was rotated holds less of it
+    assert compare(started, report([scene.BUS.model_copy(update={"count": 1})])).state == "quiet"
+    undated = begun(scene.HOT, report([scene.HOT]))
+    assert compare(undated, report([scene.HOT])).state == "still there"
     past = scene.BUS.model_copy(update={"history": True})
-    assert compare(before, report([past]), scene.BUS).state == "resolved"
-    other = compare(before, report([scene.BUS, scene.HOT, scene.OLD, scene.MISSING]), scene.BUS)
+    assert compare(started, report([past])).state == "resolved"
+    other = compare(started, report([scene.BUS, scene.HOT, scene.OLD, scene.MISSING]))
     assert [finding.key for finding in other.new] == ["hot"]
 
 
-async def begin(app, pilot):
+def test_a_verdict_is_about_what_came_since_the_last_one():
+    started = begun(scene.BUS, report([scene.BUS]))
+    worse = report([scene.BUS.model_copy(update={"count": 9})])
+    assert compare(started, worse).state == "still there"
+    started.saw(worse)
+    assert compare(started, worse).state == "quiet"
+
+
+async def open_walk(app, pilot):
     await press(pilot, "w")
     await pilot.pause(0.1)
     assert isinstance(app.screen, WalkScreen)
@@ -103,7 +114,7 @@ def test_from_confirm_to_resolved(tmp_path, size):
     examination = Fixed(report([scene.BUS, scene.HOT]), report([scene.HOT]))
 
     async def script(app, pilot):
-        await begin(app, pilot)
+        await open_walk(app, pilot)
         assert "Is it this?" in screen_text(app)
         assert "The driver lost contact with the GPU at 0000:3b:00.0 (Xid 79)." in screen_text(app)
         assert "dmesg.txt:2" in screen_text(app)
@@ -144,7 +155,7 @@ def test_still_there_goes_to_what_was_not_tried(tmp_path, size):
     examination = Fixed(report([scene.BUS]), report([again, new]))
 
     async def script(app, pilot):
-        await begin(app, pilot)
+        await open_walk(app, pilot)
         await press(pilot, "right", "s", "v")
         await verified(app, pilot)
         assert "Still there: GPU fell off the bus" in screen_text(app)
@@ -168,33 +179,42 @@ def test_a_walk_goes_on_after_a_restart(tmp_path):
     path = tmp_path / "walks.json"
 
     async def first(app, pilot):
-        await begin(app, pilot)
+        await open_walk(app, pilot)
         await press(pilot, "right", "right", "d", "escape", "q")
 
-    async def second(app, pilot):
-        assert [note.title for note in app._notifications] == ["Not finished"]
-        await begin(app, pilot)
+    async def quiet(app, pilot):
+        assert [note.title for note in app._notifications] == ["No new sign of it"]
+        assert app.main.query_one("#findings").current.key == "bus"
+        await press(pilot, "w")
         assert "Is it gone?" in screen_text(app)
 
-    async def third(app, pilot):
-        notes = list(app._notifications)
-        assert [note.title for note in notes] == ["Resolved"]
-        assert notes[0].message == "GPU fell off the bus is not found any more."
+    async def again(app, pilot):
+        assert [note.title for note in app._notifications] == ["Still there"]
 
-    async def fourth(app, pilot):
+    async def gone(app, pilot):
+        [note] = app._notifications
+        assert note.title == "Resolved"
+        assert note.message == "GPU fell off the bus is not found any more."
+
+    async def nothing(app, pilot):
         assert not list(app._notifications)
 
-    drive(first, Fixed(report([scene.BUS])), walks=path)
-    drive(second, Fixed(report([scene.BUS])), walks=path)
-    drive(third, Fixed(report([])), walks=path)
-    drive(fourth, Fixed(report([])), walks=path)
+    worse = scene.BUS.model_copy(update={"last_seen": scene.BUS.last_seen + 1})
+    for script, findings in (
+        (first, [scene.BUS]),
+        (quiet, [scene.HOT, scene.BUS]),
+        (again, [worse]),
+        (gone, []),
+        (nothing, []),
+    ):
+        drive(script, Fixed(report(findings)), walks=path)
 
 
 def test_evidence_opens_the_log_from_the_walk(tmp_path):
     (tmp_path / "dmesg.txt").write_text("one\n" + scene.XID_LINE)
 
     async def script(app, pilot):
-        await begin(app, pilot)
+        await open_walk(app, pilot)
         page = app.screen.query_one(RowList)
         page.cursor = next(number for number, row in enumerate(page.rows) if "dmesg.txt:2" in row.text)
         await press(pilot, "enter")
@@ -220,7 +240,7 @@ def test_a_finding_without_fixes_can_still_be_verified():
     bare = scene.finding("a.b", "Bare", key="bare")
 
     async def script(app, pilot):
-        await begin(app, pilot)
+        await open_walk(app, pilot)
         assert "No fix is known for it." in screen_text(app)
         await press(pilot, "right", "v")
         await verified(app, pilot)

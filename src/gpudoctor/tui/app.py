@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding
@@ -22,7 +22,7 @@ from gpudoctor.tui.rows import OpenLog, plain
 from gpudoctor.tui.running import Run
 from gpudoctor.tui.screens.main import MainScreen, part_of
 from gpudoctor.tui.symbols import grade
-from gpudoctor.tui.walk import Walk, WalkFile, host_of, walk_file
+from gpudoctor.tui.walk import WalkFile, begin, compare, host_of, walk_file
 
 if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report, Suppression
@@ -121,7 +121,7 @@ class GpuDoctorApp(App[int]):
                 self._walk.examined(part_of(news.report, self._main.report))
             elif news.final and not self._told:
                 self._told = True
-                self._tell_of_walks(news.report)
+                self.call_after_refresh(self._tell_of_walks, news.report)
             self._main.show_report(news.report, final=news.final)
 
     def on_run_failed(self, news: Run.Failed) -> None:
@@ -171,12 +171,11 @@ class GpuDoctorApp(App[int]):
         report = self._main.report
         if report is None:
             return
-        host = host_of(report)
-        rungs = [fix.title for fix in finding.fixes]
-        walk = self._walks.find(host, finding.key)
-        if walk is None or walk.rungs != rungs:
-            walk = Walk(host, finding.key, finding.title, rungs)
-        self._walk = WalkScreen(finding, report, walk, self._walks, self.examine)
+        new = begin(finding, report)
+        walk = self._walks.find(new.host, new.key)
+        if walk is None or walk.rungs != new.rungs:
+            walk = new
+        self._walk = WalkScreen(finding, walk, self._walks, self.examine)
         self.push_screen(self._walk)
 
     def open_suppress(self, finding: Finding) -> None:
@@ -215,16 +214,20 @@ class GpuDoctorApp(App[int]):
         self.notify(plain(event.said), title="Suppressed", timeout=6, markup=False)
 
     def _tell_of_walks(self, report: Report) -> None:
-        """After a restart: what became of what was being fixed."""
-        keys = {finding.key for finding in report.findings if not finding.history}
+        """After a restart, such as the reboot that a fix asked for: what became of what was being fixed."""
         for walk in self._walks.unverified(host_of(report)):
-            if walk.key in keys:
-                words = f"{walk.title}: you were at a step of its walk-through. Choose it and press w to go on."
-                self.notify(plain(words), title="Not finished", severity="warning", timeout=15, markup=False)
-            else:
+            verdict = compare(walk, report)
+            if verdict.state == "resolved":
                 self._walks.forget(walk)
-                words = f"{walk.title} is not found any more."
-                self.notify(plain(words), title="Resolved", timeout=15, markup=False)
+                title, words = "Resolved", f"{walk.title} is not found any more."
+            elif verdict.state == "quiet":
+                title, words = "No new sign of it", f"{walk.title}. Press w to go on with its walk-through and verify."
+            else:
+                title, words = "Still there", f"{walk.title}. Press w to go on with its walk-through."
+            if verdict.state != "resolved":
+                self._main.reveal(walk.key)
+            severity: Literal["information", "warning"] = "warning" if title == "Still there" else "information"
+            self.notify(plain(words), title=title, severity=severity, timeout=15, markup=False)
 
     def open_save(self, report: Report) -> None:
         """Open the dialog that saves the report."""

@@ -19,12 +19,18 @@ _FRESH = 14 * 86_400.0  # seconds after which a walk is not offered again
 
 @dataclass
 class Walk:
-    """Steps: 0 confirm, 1..n the rungs, n+1 verify."""
+    """Steps: 0 confirm, 1..n the rungs, n+1 verify.
+
+    last_seen, count: of the finding when the walk began or was last verified; known: the keys of all findings at its beginning.
+    """
 
     host: str
     key: str
     title: str
     rungs: list[str]
+    last_seen: float | None = None
+    count: int = 1
+    known: list[str] = field(default_factory=list)
     position: int = 0
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     began: float = field(default_factory=time.time)
@@ -58,6 +64,12 @@ class Walk:
         ahead = [rung for rung in range(len(self.rungs)) if rung not in self.outcomes]
         return min((rung for rung in ahead if rung > here), default=min(ahead, default=len(self.rungs))) + 1
 
+    def saw(self, report: Report) -> None:
+        """Take down how the finding stands now, so that the next verdict is about what comes later."""
+        for finding in report.findings:
+            if finding.key == self.key:
+                self.last_seen, self.count = finding.last_seen, finding.count
+
     def did_something(self) -> bool:
         """Whether a rung was carried out."""
         return "done" in self.outcomes.values()
@@ -74,16 +86,28 @@ class Verdict:
     new: tuple[Finding, ...] = ()
 
 
-def compare(before: Report, after: Report, finding: Finding) -> Verdict:
-    """Tell what became of a finding, and which causes are new."""
-    known = {other.key for other in before.findings}
-    new = tuple(other for other in after.findings if other.key not in known and other.role == "cause")
-    now = next((other for other in after.findings if other.key == finding.key), None)
-    if now is None or (now.history and not finding.history):
+def begin(finding: Finding, report: Report) -> Walk:
+    """Begin a walk through the fix of a finding."""
+    return Walk(
+        host=host_of(report),
+        key=finding.key,
+        title=finding.title,
+        rungs=[fix.title for fix in finding.fixes],
+        last_seen=finding.last_seen,
+        count=finding.count,
+        known=[other.key for other in report.findings],
+    )
+
+
+def compare(walk: Walk, after: Report) -> Verdict:
+    """Tell what became of the finding since its walk began, also before a restart, and which causes are new."""
+    new = tuple(other for other in after.findings if other.key not in walk.known and other.role == "cause")
+    now = next((other for other in after.findings if other.key == walk.key), None)
+    if now is None or now.history:
         return Verdict("resolved", new)
-    dated = finding.last_seen is not None
-    same = (now.last_seen, now.count) == (finding.last_seen, finding.count)
-    return Verdict("quiet" if dated and same else "still there", new)
+    dated = walk.last_seen is not None and now.last_seen is not None
+    again = now.count > walk.count or (now.last_seen or 0.0) > (walk.last_seen or 0.0)
+    return Verdict("quiet" if dated and not again else "still there", new)
 
 
 class WalkFile:

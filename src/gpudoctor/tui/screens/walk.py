@@ -47,11 +47,9 @@ class WalkScreen(Screen[None]):
         Binding("escape,q", "close", "Leave"),
     ]
 
-    def __init__(
-        self, finding: Finding, before: Report, walk: Walk, kept: WalkFile, verify: Callable[[], None]
-    ) -> None:
+    def __init__(self, finding: Finding, walk: Walk, kept: WalkFile, verify: Callable[[], None]) -> None:
         super().__init__()
-        self._finding, self._before = finding, before
+        self._finding = finding
         self.walk, self._kept, self._start_verifying = walk, kept, verify
         self.verdict: Verdict | None = None
         self._verifying_since: float | None = None
@@ -171,7 +169,8 @@ class WalkScreen(Screen[None]):
             return
         self._verifying_since = None
         self._clock.pause()
-        self.verdict = compare(self._before, report, self._finding)
+        self.verdict = compare(self.walk, report)
+        self.walk.saw(report)
         if self.verdict.state == "resolved":
             self._kept.forget(self.walk)
         self._changed()
