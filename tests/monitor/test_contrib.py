@@ -244,11 +244,3 @@ def test_slurm_prolog_and_epilog(stand_in, scontrol, script, answer, status):
 def test_scripts_are_plain_shell(script):
     shell = shutil.which("dash") or "/bin/sh"
     assert run(shell, "-n", script).returncode == 0
-
-
-def test_nagios_objects_parse():
-    """Debian's nagios4 is large: what matters is that each object has a name and nothing stands outside."""
-    text = re.sub(r"^\s*#.*$", "", (CONTRIB / "nagios/gpudoctor.cfg").read_text(), flags=re.MULTILINE)
-    objects = re.findall(r"define (\w+) \{([^}]*)\}", text)
-    assert [kind for kind, _ in objects] == ["command", "service"]
-    assert re.sub(r"define \w+ \{[^}]*\}", "", text).strip() == ""
