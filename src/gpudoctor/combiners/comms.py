@@ -281,11 +281,10 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
         last = groups[-1]
         same = [group for group in groups if (group.ahead, group.behind) == (last.ahead, last.behind)]
         if len(same) > 1 and same[0].where != same[-1].where:
+            named = last.first_rank is not None
             yield CollectiveSkew(
-                reason="lag",
-                ranks=f"{last.first_rank} on {last.host}"
-                if last.first_rank is not None
-                else f"{last.ranks_behind} ranks",
+                reason="lag" if named else "lag of many",
+                ranks=f"{last.first_rank} on {last.host}" if named else str(last.ranks_behind),
                 sequence=last.behind,
                 ahead=last.ahead,
                 snapshots=len(same),

@@ -162,7 +162,8 @@ class FlightRecord(Fact, kw_only=True):
 
 
 class CollectiveSkew(Fact, kw_only=True):
-    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind), absent, mismatch,
+    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind; lag of
+    many where only their number is told), absent, mismatch,
     init (never set up the communicator that the others have set up or wait in), silent (no answer to RAS)."""
 
     kind: ClassVar[str] = "collective_skew"

@@ -46,24 +46,23 @@ def mismatch(text: str) -> Iterator[Fact]:
         raise NotThisFormat
     kind: str | None = None
     counts: list[tuple[int, int]] = []
-    first: tuple[int, str] | None = None
+    listed: dict[int, tuple[int, str]] = {}  # count -> the first rank named below it
     last = 0
     given = False
     for number, line in enumerate([*lines[1:], "#0-0 (0) END"], start=1):
         ends, other = _HEAD.match(line), _KIND.match(line)
         if (ends or other) and len(counts) > 1:
             given = True
-            yield _group(head["comm"], kind, counts, first, last)
+            yield _group(head["comm"], kind, counts, listed.get(min(counts)[0]), last)
         if ends:
             break
         if other:
-            kind, counts, first = other["kind"], [], None
+            kind, counts, listed = other["kind"], [], {}
         elif found := _COUNT.match(line):
             counts.append((int(found["count"] or 0), int(found["number"] or 1)))
             last = number
-        # The first group is the one that most ranks are in; who stands elsewhere is listed below it.
-        if counts and first is None and (found := _RANK.match(line)):
-            first = (int(found["rank"]), found["host"])
+        if counts and (found := _RANK.match(line)):
+            listed.setdefault(counts[-1][0], (int(found["rank"]), found["host"]))
             last = number
     if not given:
         raise NotThisFormat
