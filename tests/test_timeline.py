@@ -49,6 +49,21 @@ def test_without_a_clock_there_is_the_time_since_boot():
     assert (event.time, event.uptime) == (None, 8121.440139)
 
 
+def test_lines_that_differ_by_process_and_address_are_one_burst():
+    oops = "BUG: unable to handle page fault for address: ffff{at:x}"
+    lines = [f"[ {100 + n}.000000] {oops.format(at=0x7FD4CE0B6F0A + 4096 * n)}" for n in range(5)]
+    later = f"[ 900.000000] {oops.format(at=0x7FD4CE0B6F0A)}"
+    xids = [f"[ 200.{n}] {XID.format(bus='3b', code=code, words='x')}" for n, code in enumerate((31, 43))]
+    found = timeline(dmesg="\n".join([*lines, *xids, later]) + "\n")
+    assert [(event.uptime, event.count) for event in found if event.gpu is None] == [(100.0, 5), (900.0, 1)]
+    assert [event.count for event in found if event.gpu] == [1, 1]
+
+
+def test_a_program_that_crashed_is_no_trouble_of_the_kernel():
+    trap = "traps: python[26229] general protection fault ip:7fd4ce0b6f0a sp:7ffed9b6c3c0 error:0 in libc.so.6[98f0a]"
+    assert timeline(dmesg=f"[ 100.000000] {trap}\n") == []
+
+
 def test_a_long_log_keeps_what_findings_rest_on():
     noise = [
         f"2026-03-01T10:{minute:02}:{second:02}+00:00 node1 kernel: pcieport 0000:00:01.{minute % 8}: AER: Corrected error received: 0000:{second:02x}:{minute % 32:02x}.0"

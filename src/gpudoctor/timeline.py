@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from gpudoctor.facts.base import Fact, Where
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Event, Finding
+from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.stamp import parse_stamp
 
 MAX_EVENTS = 300
+_BURST = 60.0  # seconds
+_VARYING = LazyRegex(r"0x[0-9a-f]+|\b[0-9a-f]{5,}\b|(?<=\[)\d+(?=\])|(?<=pid=)\d+")
 # Kinds of facts that happen at a moment. Log lines count where a finding rests on them: a pattern alone says little.
 _KINDS = (
     "xid",
@@ -43,10 +46,14 @@ def timeline(store: FactStore, findings: Iterable[Finding]) -> list[Event]:
             if kind == "log" and told is None:
                 continue
             events[place] = _joined(events.get(place), _event(fact, fact.where, told))
-    found = _told_twice(events.values())
+    found = _bursts(_told_twice(events.values()))
     if len(found) > MAX_EVENTS:
         found = sorted(found, key=lambda event: not event.finding)[:MAX_EVENTS]
-    return sorted(found, key=lambda event: (event.boot, event.time or 0.0, event.uptime or 0.0, event.where.line))
+    return sorted(found, key=_order)
+
+
+def _order(event: Event) -> tuple[int, float, float, int]:
+    return event.boot, event.time or 0.0, event.uptime or 0.0, event.where.line
 
 
 def _event(fact: Fact, where: Where, finding: Finding | None) -> Event:
@@ -96,3 +103,27 @@ def _told_twice(events: Iterable[Event]) -> list[Event]:
         if event.time is None and event.uptime is not None and event.boot in begins:
             event.time = begins[event.boot] + event.uptime
     return kept
+
+
+def _bursts(events: Iterable[Event]) -> list[Event]:
+    """Fold what says the same within a minute, but for process ids and addresses."""
+    folded: list[Event] = []
+    last: dict[tuple[object, ...], Event] = {}
+    for event in sorted(events, key=_order):
+        key = (event.boot, event.gpu, event.finding, event.where.source, _VARYING.sub("#", event.text))
+        known = last.get(key)
+        if known is not None and _moment(event) - _end(known) <= _BURST:
+            known.count += event.count
+            known.last_time = event.last_time or event.time
+        else:
+            folded.append(event)
+            last[key] = event
+    return folded
+
+
+def _moment(event: Event) -> float:
+    return event.time if event.time is not None else event.uptime or 0.0
+
+
+def _end(event: Event) -> float:
+    return event.last_time if event.last_time is not None else _moment(event)

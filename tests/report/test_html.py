@@ -16,7 +16,8 @@ from report.reports import HOSTILE, finding, report
 
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.base import Where
-from gpudoctor.findings.model import Event, Report, Undecided
+from gpudoctor.findings.model import Event, Report, SourceInfo, Undecided
+from gpudoctor.findings.nodes import joined
 from gpudoctor.report.html import render_html
 from gpudoctor.report.markdown import render_markdown
 from gpudoctor.report.text import render_text
@@ -68,14 +69,8 @@ def hostile() -> Report:
 
 
 def several() -> Report:
-    return Doctor().diagnose(
-        TextSource(
-            {
-                f"{node}/dmesg.txt": f"Mar  1 10:00:0{number} {node} kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
-                for number, node in enumerate(("node1", "node2"))
-            }
-        )
-    )
+    reports = [("node1", diagnosed("dmesg-xid79")), ("node2", diagnosed("healthy-h100"))]
+    return joined(reports, SourceInfo(kind="folder", path="all"))
 
 
 PAGES = {
@@ -266,6 +261,16 @@ def test_the_timeline_has_a_line_for_each_device_and_shortens_silence() -> None:
     assert "x30 until 2026-03-01 10:00:29 UTC" in rows[0]
     assert "(1 boot ago)" in rows[0]
     assert "journal.txt:32" in rows[1]
+
+
+def test_several_nodes_are_listed_then_folded() -> None:
+    page = parsed(several())
+    table = next(table for table in every(page, "table") if words(every(table, "caption")[0]) == "Nodes (2)")
+    assert [link.get("href") for link in every(table, "a")] == ["#node-1", "#node-2"]
+    folds = [fold for fold in every(page, "details") if fold.get("class") == "node"]
+    assert [fold.get("id") for fold in folds] == ["node-1", "node-2"]
+    assert "GPU fell off the bus" in words(folds[0][0])
+    assert [svg.get("role") for svg in every(folds[1], "svg") if svg.get("role")] == ["img"]
 
 
 def test_hostile_text_is_text() -> None:

@@ -50,7 +50,7 @@ def kernel_trace(text: str) -> Iterator[KernelTrace]:
         event, task = "lockup", found["task"]
         pid = int(found["pid"]) if found["pid"] else None
         seconds = int(found["seconds"]) if found["seconds"] else None
-    elif _OOPS.search(first):
+    elif _OOPS.search(first) and not first.startswith("traps: "):  # that is a program's own fault
         event = "oops"
     else:
         raise NotThisFormat

@@ -283,6 +283,8 @@ class _TextScan:
                     fact.boot = self._boot
                 if fact.time is None:
                     fact.time = stamp.time
+                if fact.uptime is None:
+                    fact.uptime = stamp.uptime
                 known = self._counted(fact, format_.keep) if format_.fold else None
                 if known is None:
                     self.facts.append(fact)
