@@ -97,6 +97,7 @@ def _options(args: argparse.Namespace, chosen: Settings) -> WatchOptions:
     """The command line over the configuration; raises Refused."""
     from pydantic import ValidationError
 
+    from gpudoctor.monitor.configfile import complaint
     from gpudoctor.monitor.site import WatchOptions
 
     base = chosen.loaded.site.watch if chosen.loaded else WatchOptions()
@@ -114,7 +115,7 @@ def _options(args: argparse.Namespace, chosen: Settings) -> WatchOptions:
     except ValidationError as error:
         first = error.errors()[0]
         option = "--" + ".".join(map(str, first["loc"][:1])).replace("_", "-").replace("logs", "log")
-        raise Refused(f"{option}: {first['msg'].lower()}", 64) from None
+        raise Refused(f"{option}: {complaint(WatchOptions, first)}", 64) from None
     except ValueError as error:
         raise Refused(f"--on-change: {str(error).lower()}", 64) from None
 
@@ -139,6 +140,7 @@ class _Watching:
         self.reload_wanted = threading.Event()
         self.deliveries = _deliveries(options)
         self.metrics = self.report = ""
+        self.unwritten = False  # the text file, in the last cycle
         self.finished = time.monotonic()
         self.cpu = 0.0
 
@@ -180,7 +182,7 @@ class _Watching:
         if server is not None:
             server.stop()
         self.watch.close()
-        return 0
+        return EXIT_CANNOT_WRITE if self.unwritten else 0
 
     def _tell(self, cycle: Cycle) -> None:
         """Hand out what a cycle gave."""
@@ -202,7 +204,9 @@ class _Watching:
         if self.options.textfile:
             try:
                 write_whole(Path(self.options.textfile), self.metrics)
+                self.unwritten = False
             except OSError as error:
+                self.unwritten = True
                 self.watch.counters.write_failures += 1
                 if self.watch.counters.write_failures == 1:
                     sys.stderr.write(f"gpudoctor watch: {self.options.textfile}: {error.strerror}\n")

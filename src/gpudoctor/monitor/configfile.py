@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -54,8 +55,16 @@ def check(model: type[M], data: dict[str, Any], path: Path, text: str) -> M:
             raise ConfigError(
                 f"{place(path, text, first['loc'])}: {key}: no such key; known are {', '.join(known)}"
             ) from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{place(path, text, first['loc'])}: {key}: {message[:1].lower()}{message[1:]}") from None
+        raise ConfigError(f"{place(path, text, first['loc'])}: {key}: {complaint(model, first)}") from None
+
+
+def complaint(model: type[BaseModel], error: ErrorDetails) -> str:
+    """Say what is wrong with a value; where it has a form, by the example that the model gives."""
+    examples = _field_examples(model, error["loc"])
+    if error["type"] == "string_pattern_mismatch" and examples:
+        return f"{error['input']!r} is not of the form {' or '.join(map(str, examples))}"
+    message = error["msg"].removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
 
 
 def place(path: Path, text: str, keys: tuple[int | str, ...]) -> str:
@@ -72,7 +81,17 @@ def place(path: Path, text: str, keys: tuple[int | str, ...]) -> str:
     return f"{path}:{at + 1}"
 
 
+def _field_examples(model: type[BaseModel], keys: tuple[int | str, ...]) -> list[Any]:
+    field = _innermost(model, keys).model_fields.get(str(keys[-1])) if keys else None
+    return (field.examples if field else None) or []
+
+
 def _known(model: type[BaseModel], keys: tuple[int | str, ...]) -> list[str]:
+    return list(_innermost(model, keys).model_fields)
+
+
+def _innermost(model: type[BaseModel], keys: tuple[int | str, ...]) -> type[BaseModel]:
+    """Return the model that holds the last of the keys, as far as they can be followed."""
     for key in keys[:-1]:
         if isinstance(key, int):
             continue
@@ -81,4 +100,4 @@ def _known(model: type[BaseModel], keys: tuple[int | str, ...]) -> list[str]:
             break
         found = [field.annotation, *getattr(field.annotation, "__args__", ())]
         model = next((kind for kind in found if isinstance(kind, type) and issubclass(kind, BaseModel)), model)
-    return list(model.model_fields)
+    return model

@@ -32,7 +32,7 @@ class Expect(_Strict):
     gpus: Annotated[int, Field(ge=0, le=256)] | None = Field(default=None, description="number of GPUs")
     gpu: Annotated[str, Field(min_length=2)] | None = Field(default=None, description="part of every GPU's name")
     driver: Annotated[str, Field(pattern=r"^\d+(\.\d+){0,2}$")] | None = Field(
-        default=None, description="version of the driver, or its first parts"
+        default=None, description="version of the driver, or its first parts", examples=["570", "570.86.15"]
     )
     nvlinks: Annotated[int, Field(ge=0, le=36)] | None = Field(default=None, description="active NVLinks of every GPU")
 
@@ -74,13 +74,17 @@ class WatchOptions(_Strict):
     logs: list[str] = Field(default=[], description="further logs to read, such as that of a training job")
     textfile: str | None = Field(default=None, description="metrics for node_exporter's textfile collector")
     listen: Annotated[str, Field(pattern=r"^(.+:)?\d{1,5}$")] | None = Field(
-        default=None, description="[address:]port for /metrics, /healthz and /report; without an address 127.0.0.1"
+        default=None,
+        description="[address:]port for /metrics, /healthz and /report; without an address 127.0.0.1",
+        examples=["9109", "127.0.0.1:9109"],
     )
     syslog: bool = False
     on_change: Annotated[list[str], Field(min_length=1)] | None = Field(
         default=None, description="command that gets each event as JSON on its standard input"
     )
-    webhook: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = None
+    webhook: Annotated[str, Field(pattern=r"^https?://\S+$")] | None = Field(
+        default=None, description="address that each event is posted to", examples=["https://alerts.example.com/gpu"]
+    )
 
 
 class Site(_Strict):
