@@ -121,23 +121,32 @@ def column(text: str, width: int, *, right: bool = False) -> str:
 
 
 def chop(text: str, width: int) -> list[str]:
-    """Break anywhere, so that nothing of a command or a log line is changed.
+    """Break a command or a log line without changing it: after a space where one is near the edge, else anywhere.
 
     >>> chop("abcdef", 4)
     ['abcd', 'ef']
+    >>> chop("tail -50 /var/log/syslog", 12)
+    ['tail -50 ', '/var/log/sys', 'log']
     """
     width = max(width, 2)
-    if text.isascii():
-        return [text[start : start + width] for start in range(0, len(text), width)] or [""]
-    lines, line, used = [], "", 0
-    for character in text:
-        size = cell_len(character)
-        if used + size > width:
-            lines.append(line)
-            line, used = "", 0
-        line += character
-        used += size
-    return [*lines, line]
+    lines = []
+    while len(text) > width or cell_len(text) > width:
+        end = width if text.isascii() else _cells(text, width)
+        space = text.rfind(" ", end // 2, end)
+        end = space + 1 if 0 <= space < end - 1 and text[end : end + 1] not in ("", " ") else end
+        lines.append(text[:end])
+        text = text[end:]
+    return [*lines, text] if text or not lines else lines
+
+
+def _cells(text: str, width: int) -> int:
+    """Return how many characters fit; a wide one counts twice."""
+    used = 0
+    for number, character in enumerate(text):
+        used += cell_len(character)
+        if used > width:
+            return max(number, 1)
+    return len(text)
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -117,7 +117,11 @@ class WalkScreen(Screen[None]):
             running=self._progress(),
         )
         shown = (self.walk.position, self._verifying_since is None)
-        page.set_rows(list(rows), top=shown != self._page)
+        new = shown != self._page
+        page.set_rows(list(rows), top=new)
+        if new:  # Enter does something at once
+            ready = next((number for number, each in enumerate(page.rows) if each.action), 0)
+            page.cursor = ready if ready < page.size.height else 0
         self._page = shown
 
     def _progress(self) -> str:

@@ -161,19 +161,17 @@ def _finding_row(finding: Finding, width: int, depth: int, below: int, is_open: 
         title += f" (explains {below})"
     if finding.history and finding.severity == "info":
         title += " (earlier boot)"
-    tail_width = 30 if width >= _WIDE else 18
     title_style = "dim" if finding.role == "consequence" else style if style == "critical" else ""
-    parts.append((column(title, room - tail_width - 1), title_style))
-    subject_width = tail_width - 9 if width >= _WIDE else tail_width
-    parts.append((" " + column(_short(about(finding.subjects), subject_width), subject_width), "dim"))
+    subject = about(finding.subjects)
     if width >= _WIDE:
-        parts.append((" " + column(finding.confidence, 8), "dim"))
+        parts.append((column(title, room - 31), title_style))
+        parts.append((" " + column(subject, 21) + " " + column(finding.confidence, 8), "dim"))
+    else:  # a GPU is told by the end of its address
+        title += "" if finding.confidence == "certain" else f" ({finding.confidence})"
+        parts.append((column(title, room - 12), title_style))
+        short = "" if subject == "node" else subject.removeprefix("gpu ").removeprefix("0000:")
+        parts.append((" " + column(short, 11), "dim"))
     return Row(tuple(parts), key=finding.key, action=Fold(finding.key) if below else None)
-
-
-def _short(subject: str, width: int) -> str:
-    """A PCI address is told by its end: leave out the domain 0000 where room is short."""
-    return subject.replace(" 0000:", " ") if len(subject) > width else subject
 
 
 class FindingList(RowList):
