@@ -32,6 +32,10 @@ _ADVICE = LazyRegex(
     r"[^.!:]{0,80}$",
     re.IGNORECASE,
 )
+# A program's own line that looks for the words in an error: `if "out of memory" in str(error):`.
+_IN_CODE = LazyRegex(
+    r"\s*(?:if|elif|while|assert|return|when|case)\b[^\"'\n]{0,80}[\"'][^\"'\n]{0,80}[\"']\s*(?:in\b|not in\b|==|\))"
+)
 _NEW_RECORD = LazyRegex(
     r"\s*(?:$|Traceback |File \"|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\w+Error\b|\[rank\d|ERROR|WARN|INFO|raise |\+-|[\w.-]+@[\w.-]+:|\$ )"
 )
@@ -141,7 +145,7 @@ def gpu_oom(text: str) -> Iterator[GpuOom]:
     2048.0
     """
     message = _message(text)
-    if "this is not a failure" in message[:600]:
+    if "this is not a failure" in message[:600] or _IN_CODE.match(message):
         raise NotThisFormat
     fact = _pytorch(message) or _async_pool(message)
     if fact is None:
