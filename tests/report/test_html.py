@@ -122,9 +122,11 @@ def test_headings_landmarks_and_labels(page: Element) -> None:
         assert scrolling.get("tabindex") == "0" and scrolling.get("aria-label")
 
 
-def test_ids_are_unique_and_links_have_aims(page: Element) -> None:
+def test_ids_and_labels_are_unique_and_links_have_aims(page: Element) -> None:
     ids = [element.get("id") for element in page.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
+    labels = [element.get("aria-label") for element in page.iter() if element.get("aria-label")]
+    assert len(labels) == len(set(labels))
     aims = [link.get("href", "") for link in every(page, "a")]
     assert {aim[1:] for aim in aims if aim.startswith("#")} <= set(ids)
 

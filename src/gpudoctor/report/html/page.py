@@ -77,7 +77,10 @@ def _nodes(report: Report) -> Iterator[str]:
     yield from table(f"Nodes ({len(rows)})", ("Node", "Status", "Summary"), rows, kind="plain")
     for number, (name, one) in enumerate(zip(names, report.nodes, strict=True), start=1):
         yield f'<details class="node" id="node-{number}"><summary><h3>{mark(one.status)} {text(name)}: {text(one.summary)}</h3></summary>'
-        yield from _one(one, anchors(one, f"node-{number}-"), 4)
+        label = ' aria-label="'  # names of what scrolls are told apart by their node
+        yield from (
+            part.replace(label, f"{label}{text(name)}: ") for part in _one(one, anchors(one, f"node-{number}-"), 4)
+        )
         yield "</details>"
     yield "</section>"
 
