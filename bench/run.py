@@ -1,9 +1,10 @@
 """Measures what the product promises, as ratios against something in the same run.
 
-usage: python bench/run.py [--hotsos /path/to/hotsos] [startup] [live] [log] [nccl] [bundle]
+usage: python bench/run.py [--hotsos /path/to/hotsos] [--nvitop /path/to/nvitop] [startup] [live] [log] [nccl] [bundle]
 
 startup   `gpudoctor --version` against `python -c pass`
-live      CPU of `gpudoctor --json` on the fake 8-GPU node (needs a C compiler)
+live      CPU of `gpudoctor --json`, and of one with `--profile quick`, on the fake 8-GPU node (needs a C compiler), against
+          `nvitop -1` on the same (left out where it isn't given)
 log       a 200 MB kernel log against hotsos on the same file (hotsos is skipped where it isn't given), and peak memorybundle    a bug report of 50 MB (packed) against unpacking it with the fastest zlib that is installed, and peak memory
 nccl      200 MB of NCCL logs of a job with 1,024 ranks, one of them late; cost grows linearly with bytes
 """
@@ -57,19 +58,23 @@ def startup() -> None:
     )
 
 
-def live() -> None:
+def live(nvitop: str | None) -> None:
     import tempfile
 
     from nvml.build import build_fake_nvml, scenario_env
 
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | scenario_env("h100x8", build_fake_nvml(Path(folder)))
-        runs = [cpu_and_memory([*GPUDOCTOR, "--json"], env) for _ in range(3)]
-    cpu, wall, memory = min(runs)
+        runs = {"standard": [*GPUDOCTOR, "--json"], "quick": [*GPUDOCTOR, "--profile", "quick", "--json"]}
+        if nvitop:
+            runs["nvitop -1"] = [nvitop, "-1"]
+        used = {name: min(cpu_and_memory(command, env) for _ in range(5)) for name, command in runs.items()}
     nothing, *_ = min(cpu_and_memory([sys.executable, "-c", "pass"]) for _ in range(5))
-    print(
-        f"live: 8 GPUs: {cpu:.2f} s CPU (at most 1.5), {wall:.2f} s wall, {memory:.0f} MB; {cpu / nothing:.0f} x python -c pass"
-    )
+    for name, (cpu, wall, memory) in used.items():
+        most = {"standard": " (at most 1.5)", "quick": " (at most 0.6)"}.get(name, "")
+        print(
+            f"live: 8 GPUs, {name}: {cpu:.2f} s CPU{most} = {cpu / nothing:.0f} x python -c pass, {wall:.2f} s wall, {memory:.0f} MB"
+        )
 
 
 def make_log(path: Path, size: int) -> None:
@@ -261,11 +266,18 @@ def nccl() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hotsos")
+    parser.add_argument("--nvitop")
     parser.add_argument("what", nargs="*", default=["startup", "live", "log", "nccl", "bundle"])
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name in args.what:
-        {"startup": startup, "live": live, "log": lambda: log(args.hotsos), "bundle": bundle, "nccl": nccl}[name]()
+        {
+            "startup": startup,
+            "live": lambda: live(args.nvitop),
+            "log": lambda: log(args.hotsos),
+            "bundle": bundle,
+            "nccl": nccl,
+        }[name]()
 
 
 if __name__ == "__main__":
