@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.facts.base import Fact, LogLine
-from gpudoctor.facts.comms import CollectiveSkew, NcclRank, NcclWarning
+from gpudoctor.facts.comms import CollectiveSkew, NcclDeparture, NcclRank, NcclWarning
 from gpudoctor.facts.store import FactStore
 
 _HEAD = re.compile(r"(?P<host>[\w.-]+):(?P<pid>\d{1,8}):\d{1,8} \[(?P<device>\d{1,3})\]")
@@ -18,12 +18,31 @@ _LISTED = 8
 
 def ranks(store: FactStore) -> Iterable[Fact]:
     """Name the rank in facts that only few ranks said, and find ranks that are missing."""
+    departed = list(_departed(store))
     known = [fact for fact in store.of("nccl_rank") if isinstance(fact, NcclRank) and not fact.listed]
     if not known:
-        return []
+        return departed
     world = max(fact.ranks or 0 for fact in known)
     _name(store, {(fact.host, fact.pid): fact for fact in known if fact.ranks == world})
-    return list(_missing([fact for fact in known if fact.ranks == world], world))
+    return departed + list(_missing([fact for fact in known if fact.ranks == world], world))
+
+
+_CLOSED = re.compile(r"losed by remote peer (?P<host>[^\s<]+)<\d+>")
+
+
+def _departed(store: FactStore) -> Iterator[NcclDeparture]:
+    """When a process ends, its peers say so, and end themselves, which their own peers say in turn: who is named most was first."""
+    named: dict[str, dict[str, NcclWarning]] = defaultdict(dict)  # peer -> host that reports it -> its first line
+    for fact in store.of("nccl_warning"):
+        said = _CLOSED.search(fact.message) if isinstance(fact, NcclWarning) else None
+        if said and isinstance(fact, NcclWarning) and fact.host and fact.host != said["host"].partition(".")[0]:
+            named[said["host"]].setdefault(fact.host, fact)
+    most = sorted(named, key=lambda host: -len(named[host]))[:2]
+    if not most or len(named[most[0]]) < _FEW or (len(most) > 1 and len(named[most[0]]) == len(named[most[1]])):
+        return
+    first, reporters = most[0], named[most[0]]
+    line = next(iter(reporters.values()))
+    yield NcclDeparture(host=first, reporters=len(reporters), where=line.where, time=line.time)
 
 
 def _name(store: FactStore, by_process: dict[tuple[str | None, int | None], NcclRank]) -> None:

@@ -176,6 +176,15 @@ class CollectiveSkew(Fact, kw_only=True):
     snapshots: int | None = None  # how often the same picture was seen
 
 
+class NcclDeparture(Fact, kw_only=True):
+    """The host whose connections were closed by what most other hosts say: it left first."""
+
+    kind: ClassVar[str] = "nccl_departure"
+
+    host: str
+    reporters: int  # hosts that name it
+
+
 class RasGroup(Fact, kw_only=True):
     """A communicator whose ranks stand at different counts, in one answer of NCCL's RAS."""
 

@@ -175,6 +175,29 @@ def sxid(text: str) -> Iterator[Fact]:
     )
 
 
+_SWITCH_ERROR = LazyRegex(
+    r"detected NVSwitch (?P<severity>non-fatal|fatal) error (?P<code>\d{4,6}) .{0,40}?pci bus id (?P<pci>[0-9a-fA-F:.]+)(?:.{0,40}? port (?P<link>\d+))?"
+)
+
+
+def switch_error(text: str) -> Iterator[Fact]:
+    """The fabric manager's line about an SXid.
+
+    >>> line = "detected NVSwitch fatal error 20034 on fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33"
+    >>> fact = next(switch_error(line)); fact.code, fact.fatal, fact.pci, fact.link
+    (20034, True, '0000:86:00.0', 33)
+    """
+    found = _SWITCH_ERROR.search(text.partition("\n")[0])
+    if not found:
+        raise NotThisFormat
+    yield Sxid(
+        code=int(found["code"]),
+        pci=_address(found["pci"]),
+        fatal=found["severity"] == "fatal",
+        link=int(found["link"]) if found["link"] else None,
+    )
+
+
 _BUS_ERROR = LazyRegex(
     rf"(?:(?P<driver>[\w-]+) )?(?P<pci>{_PCI}): (?:AER: )?PCIe Bus Error: (?:severity=)?(?P<severity>Corrected|Correctable|Uncorrected|Uncorrectable)"
     r"(?: \((?P<fatal>Non-Fatal|Fatal)\))?(?:, type=(?P<type>[\w ]+))?"
@@ -264,6 +287,7 @@ FORMATS = (
         fold=True,
     ),
     Format("SXid", ("SXid (",), sxid, lines=1, fold=True),
+    Format("SXid of fabric manager", ("detected NVSwitch ",), switch_error, lines=1, fold=True),
     Format(
         "PCIe error",
         ("PCIe Bus Error", "AER: ", "evice recovery failed", "DPC: ", "): Link Down", "): Card not present"),
