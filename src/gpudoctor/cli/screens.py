@@ -118,11 +118,13 @@ class _Diagnosing:
 
     def forms(self) -> dict[str, Callable[[Report], str]]:
         """Return the forms in which a report can be saved."""
+        from gpudoctor.report.html import render_html
         from gpudoctor.report.markdown import render_markdown
         from gpudoctor.report.text import render_text
 
         return {
             "md": render_markdown,
+            "html": render_html,
             "txt": render_text,
             "json": lambda report: report.model_dump_json(indent=1) + "\n",
         }
