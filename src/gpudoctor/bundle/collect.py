@@ -57,7 +57,7 @@ class Snapshot:
 
     def files(self) -> Iterator[tuple[str, bytes]]:
         """Yield all files, the manifest first."""
-        yield MANIFEST, self.manifest.model_dump_json(indent=1).encode() + b"\n"
+        yield MANIFEST, self.manifest.as_json()
         yield from self.evidence.items()
         yield from self.summary.items()
 

@@ -33,16 +33,19 @@ def run(args: argparse.Namespace) -> int:
             from gpudoctor.cli.screens import OfflineExamination, show
 
             return show(args, OfflineExamination(args, chosen))
-        doctor = chosen.doctor()
     except Refused as refusal:
         sys.stderr.write(f"gpudoctor: {refusal}\n")
         return refusal.status
 
     from gpudoctor.sources.base import SourceUnreadable
-    from gpudoctor.sources.open import open_sources
+    from gpudoctor.sources.open import Begun, open_sources
 
     try:
-        report = doctor.diagnose(open_sources(args.source))
+        source = Begun(open_sources(args.source))
+        report = chosen.doctor().diagnose(source)
+    except Refused as refusal:
+        sys.stderr.write(f"gpudoctor: {refusal}\n")
+        return refusal.status
     except SourceUnreadable as error:
         sys.stderr.write(f"gpudoctor: {error}\n")
         return 66

@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 import itertools
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
-_AHEAD = 3  # pieces that may wait for the reader
+_WAITING = 48 << 20  # bytes that may wait for the reader
+_WORTH = 1 << 20  # a first piece of this size is not the last
 _WORKERS = 2
 _LARGE = (32 << 20) - (64 << 10)  # just below the largest size that glibc may learn from
 
 
+@cache
 def _reuse_memory() -> None:
     """Let glibc keep the memory of pieces for the next ones: it does so for sizes up to the largest that it saw freed.
 
     Else it gives each piece back and gets the next one page by page from the kernel, which takes as long as scanning it.
     """
-    bytearray(_LARGE)  # never touched, so it costs nothing
+    bytes(_LARGE)  # zeros that the kernel need not even write
 
 
-def ahead(pieces: Iterator[T], direct: int = 2) -> Iterator[T]:
-    """Yield the pieces; behind the first few a thread makes the next ones while the reader looks at this one."""
+def ahead(pieces: Iterator[bytes], direct: int = 2) -> Iterator[bytes]:
+    """Yield the pieces; once there are more than a few, or a large one, a thread makes the next while the reader looks at this one."""
     for _ in range(direct):
         piece = next(pieces, None)
         if piece is None:
             return
+        if len(piece) >= _WORTH:
+            pieces = itertools.chain((piece,), pieces)
+            break
         yield piece
     _reuse_memory()
-    waiting: queue.Queue[T | BaseException | None] = queue.Queue(_AHEAD)
-    abandoned = threading.Event()
+    waiting: deque[bytes | BaseException | None] = deque()
+    changed = threading.Condition()
+    size = 0
+    abandoned = False
 
-    def put(thing: T | BaseException | None) -> bool:
-        while not abandoned.is_set():
-            try:
-                waiting.put(thing, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
+    def put(thing: bytes | BaseException | None) -> bool:
+        nonlocal size
+        with changed:
+            changed.wait_for(lambda: size < _WAITING or abandoned)
+            waiting.append(thing)
+            size += len(thing) if isinstance(thing, bytes) else 0
+            changed.notify_all()
+            return not abandoned
 
     def produce() -> None:
         try:
@@ -56,12 +63,21 @@ def ahead(pieces: Iterator[T], direct: int = 2) -> Iterator[T]:
 
     threading.Thread(target=produce, daemon=True).start()
     try:
-        while (thing := waiting.get()) is not None:
+        while True:
+            with changed:
+                changed.wait_for(lambda: waiting)
+                thing = waiting.popleft()
+                size -= len(thing) if isinstance(thing, bytes) else 0
+                changed.notify_all()
+            if thing is None:
+                return
             if isinstance(thing, BaseException):
                 raise thing
             yield thing
     finally:
-        abandoned.set()
+        with changed:
+            abandoned = True
+            changed.notify_all()
 
 
 def mapped(function: Callable[[T], R], things: Iterator[T], direct: int = 2) -> Iterator[tuple[T, R]]:

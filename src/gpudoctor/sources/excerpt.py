@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpudoctor.patterns.text import decode
+from gpudoctor.patterns.text import decode, plain
 from gpudoctor.sources.base import Source
 
 AROUND = 10
@@ -67,7 +67,7 @@ def _is_meant(document: str, name: str) -> bool:
 def _lines(chunks: Iterable[bytes], first: int, start: int, stop: int) -> list[tuple[int, str]]:
     kept: list[tuple[int, str]] = []
     number, rest = first, b""
-    for chunk in chunks:
+    for chunk in plain(chunks):
         rest += chunk
         if number + rest.count(b"\n") < start:
             number += rest.count(b"\n")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpudoctor.sources.base import Source, SourceUnreadable
+from gpudoctor.sources.base import Document, Source, SourceNotes, SourceUnreadable
 from gpudoctor.sources.files import FileSource, FolderSource, SeveralSources
 
 
@@ -31,3 +32,25 @@ def _open(path: str, label: str = "") -> FileSource | FolderSource:
     if not there:
         raise SourceUnreadable(f"{path}: no such file or folder")
     return FolderSource(path, label) if is_folder else FileSource(path, label)
+
+
+class Begun:
+    """A source whose first document was asked for: a large archive is unpacked on in a thread while the rules are loaded.
+
+    Raises SourceUnreadable at once where there is nothing to read. The documents can be had only once.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._documents = iter(source.documents())
+        self._first = list(itertools.islice(self._documents, 1))
+
+    @property
+    def notes(self) -> SourceNotes:
+        """What is known of the source as a whole."""
+        return self._source.notes
+
+    def documents(self) -> Iterator[Document]:
+        """Yield the documents; each must be read before the next is asked for."""
+        yield from self._first
+        yield from self._documents

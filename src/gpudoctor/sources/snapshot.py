@@ -6,12 +6,11 @@ programs; a diagnosis starts from the raw outputs again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Literal
 
-from pydantic import BaseModel, ValidationError
+import msgspec
 
 from gpudoctor.sources.base import Document, SourceNotes
 from gpudoctor.sources.stream import ByteStream
@@ -23,7 +22,7 @@ _MAX_MANIFEST = 16 * 2**20
 _OWN = ("facts.json", "report.json", "report.txt", MANIFEST)
 
 
-class Part(BaseModel):
+class Part(msgspec.Struct, kw_only=True):
     """One answer of a probe. `name` is what the live report calls it; `file` is where its text lies in the snapshot."""
 
     name: str
@@ -33,7 +32,7 @@ class Part(BaseModel):
     exit_code: int | None = None
 
 
-class Asked(BaseModel):
+class Asked(msgspec.Struct, kw_only=True):
     """One probe as it ran."""
 
     name: str
@@ -43,14 +42,14 @@ class Asked(BaseModel):
     parts: list[Part] = []
 
 
-class FileEntry(BaseModel):
+class FileEntry(msgspec.Struct, kw_only=True):
     """A file of the snapshot."""
 
     size: int
     sha256: str
 
 
-class Manifest(BaseModel):
+class Manifest(msgspec.Struct, kw_only=True):
     """What a snapshot holds. `redacted` counts the replacements by kind; it never holds what was replaced."""
 
     gpudoctor_snapshot: int = FORMAT
@@ -63,6 +62,10 @@ class Manifest(BaseModel):
     root: bool = True
     complete: bool = True
 
+    def as_json(self) -> bytes:
+        """Return the manifest as its file holds it."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+
 
 def is_manifest(name: str, head: bytes) -> bool:
     """Tell by name and first key."""
@@ -74,8 +77,8 @@ def kept_parts(name: str, stream: ByteStream, notes: SourceNotes) -> Iterator[Do
     raw = stream.take(_MAX_MANIFEST)
     folder = name[: -len(MANIFEST)]
     try:
-        manifest = Manifest.model_validate(json.loads(raw))
-    except (ValidationError, ValueError, RecursionError) as error:
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         notes.incomplete(f"{name}: the snapshot's manifest can't be read ({str(error).partition(chr(10))[0]})")
         return
     if manifest.gpudoctor_snapshot > FORMAT:
