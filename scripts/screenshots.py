@@ -24,7 +24,7 @@ SIZE = (120, 36)
 # picture -> sample, and the keys that lead there
 PICTURES = {
     "findings": ("bug-report-lost-gpu", []),
-    "walk": ("bug-report-lost-gpu", ["w"]),
+    "walk": ("bug-report-lost-gpu", ["w", "right", "right"]),
     "node": ("healthy-h100", ["2"]),
     "timeline": ("bug-report-lost-gpu", ["3"]),
     "log": ("dmesg-xid79", ["w", "enter"]),
