@@ -150,8 +150,9 @@ def summarise(
     """Say in one sentence how things are."""
     causes = [finding for finding in findings if finding.role == "cause" and finding.severity != "info"]
     if causes:
-        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
-        return f"{causes[0].title}{more}"
+        remarks = ["possible, not certain"] if causes[0].confidence == "possible" else []
+        remarks += [f"and {len(causes) - 1} more"] if len(causes) > 1 else []
+        return causes[0].title + (f" ({'; '.join(remarks)})" if remarks else "")
     if status == "unknown" and notes.kind in ("live", "snapshot"):
         return "No NVIDIA device, driver or library on this machine: nothing to examine (for a bundle or log: gpudoctor diagnose FILE)"
     if status == "unknown":

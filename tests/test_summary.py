@@ -1,0 +1,35 @@
+"""The report's one sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.diagnosis import Doctor
+from gpudoctor.sources.memory import TextSource
+
+CUBLAS = "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n"
+LOST = "[  812.114000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+ROOT = "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory\n"
+
+
+@pytest.fixture(scope="module")
+def doctor():
+    return Doctor()
+
+
+def summary(doctor, **files):
+    return doctor.diagnose(TextSource({f"{name}.log": text for name, text in files.items()})).summary
+
+
+def test_a_cause_that_is_only_possible_is_not_said_as_certain(doctor):
+    assert summary(doctor, a=CUBLAS) == "The work does not fit the GPU's memory (possible, not certain)"
+    assert summary(doctor, a=LOST) == "GPU fell off the bus"
+
+
+def test_further_causes_are_counted(doctor):
+    assert summary(doctor, a=LOST, b=ROOT).endswith("(and 1 more)")
+
+
+def test_nothing_wrong_names_what_was_looked_at(doctor):
+    text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Sep 25 12:00:00 UTC 2025\n"
+    assert summary(doctor, a=text) == "Nothing wrong found"
