@@ -1,4 +1,4 @@
-"""`gpudoctor nccl read|run`: are these GPUs talking to each other as fast as they can?"""
+"""`gpudoctor nccl read|run|ras`: are these GPUs talking to each other as fast as they can, or at all?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXITS = {"fast enough": 0, "not judged": 3, "incomplete": 1, "too slow": 1, "wr
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="read|run")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="read|run|ras")
     read = actions.add_parser("read", help="judge tables that nccl-tests printed, with whatever else the files hold")
     read.add_argument(
         "file",
@@ -50,6 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
     )
     trial.add_argument("--json", action="store_true", help="print JSON")
+    ras = actions.add_parser("ras", help="ask NCCL's RAS twice where a job on this node stands, and who holds it up")
+    ras.add_argument(
+        "--address", metavar="HOST[:PORT]", help="where RAS listens (default: NCCL_RAS_ADDR, or localhost:28028)"
+    )
+    ras.add_argument("--wait", type=_seconds, default=10.0, metavar="SECONDS", help="between the answers (default 10)")
+    ras.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each answer (default 30)")
+    ras.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _seconds(text: str) -> float:
@@ -61,7 +68,37 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Run the action."""
-    return _run(args) if args.action == "run" else _read(args)
+    return {"run": _run, "read": _read, "ras": _ras}[args.action](args)
+
+
+def _ras(args: argparse.Namespace) -> int:
+    """0 the job moves or all ranks stand alike, 2 somebody holds it up, 3 nobody answered."""
+    import os
+
+    from gpudoctor.diagnosis import Doctor
+    from gpudoctor.nccl.ras import NoAnswer, address_of, ask_twice
+    from gpudoctor.nccl.report import causes, causes_text
+
+    address = address_of(args.address, os.environ)
+    try:
+        asked = ask_twice(Doctor(), address, args.wait, args.timeout, _say)
+    except NoAnswer as error:
+        return _refuse(
+            f"gpudoctor nccl ras: {error}",
+            "RAS listens on the nodes of a running job with NCCL 2.24 or newer (not where NCCL_RAS_ENABLE=0).",
+        )
+    known = causes(asked.report.findings)
+    if args.json:
+        import json
+
+        data = {"moved": asked.moved, "causes": [finding.model_dump(mode="json") for finding in known]}
+        sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
+    elif known:
+        sys.stdout.write(causes_text(known))
+    else:
+        said = "the job moves: between the answers its counts grew" if asked.moved else "no rank is behind the others"
+        sys.stdout.write(f"Nobody holds the job up: {said}.\n")
+    return 2 if known else 0
 
 
 def _read(args: argparse.Namespace) -> int:
@@ -93,6 +130,11 @@ def _read(args: argparse.Namespace) -> int:
 _DEADLINE, _DEADLINE_NODES = 120.0, 300.0  # seconds
 _INSTEAD = "To judge a table that was measured elsewhere: gpudoctor nccl read FILE"
 NOT_RUN = 3
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _refuse(*lines: str) -> int:
@@ -231,11 +273,7 @@ def _carry_out(trial: Trial | NodesTrial, machine: Collected, as_json: bool) -> 
     from gpudoctor.nccl.report import causes, trial_text
     from gpudoctor.nccl.trial import carry_out, runs_as_data
 
-    def say(line: str) -> None:
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    outcome = carry_out(trial, Doctor(), machine, os.environ, say)
+    outcome = carry_out(trial, Doctor(), machine, os.environ, _say)
     if as_json:
         import json
 

@@ -44,13 +44,22 @@ def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iter
     known = causes(findings)
     if known:
         yield ""
-        yield "What the evidence shows to be wrong, the likeliest cause first:"
-        for place, finding in enumerate(known, start=1):
-            yield f"  {place}. {finding.title} ({finding.id}, {finding.confidence})"
-            yield f"     {finding.because}"
-            for where in finding.evidence[:2]:
-                yield f"     {where}"
-        yield "What to do about each: gpudoctor diagnose with the same files, or gpudoctor explain ID"
+        yield from _known(known)
+
+
+def causes_text(known: Sequence[Finding]) -> str:
+    """Return what is wrong."""
+    return "\n".join(_known(known)) + "\n"
+
+
+def _known(known: Sequence[Finding]) -> Iterator[str]:
+    yield "What the evidence shows to be wrong, the likeliest cause first:"
+    for place, finding in enumerate(known, start=1):
+        yield f"  {place}. {finding.title} ({finding.id}, {finding.confidence})"
+        yield f"     {finding.because}"
+        for where in finding.evidence[:2]:
+            yield f"     {where}"
+    yield "What to do about each: gpudoctor diagnose with the same files, or gpudoctor explain ID"
 
 
 def trial_text(outcome: Outcome) -> str:
