@@ -47,6 +47,7 @@ def builtin(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[M
 def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> Inference:
     """Evaluate all rules against the facts."""
     raw: dict[str, Finding] = {}
+    met: dict[str, set[int]] = {}
     undecided: dict[str, Missing] = {}
     failures: list[str] = []
     fired: set[str] = set()
@@ -72,7 +73,12 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
         finding = _finding(match, host)
         fired.add(finding.id)
         known = raw.get(finding.key)
-        raw[finding.key] = finding if known is None else _merged(known, finding)
+        events = {id(fact) for fact in (*match.bound.values(), *match.more) if fact.kind in _EVENTS}
+        fresh = bool(events - met.setdefault(finding.key, set()))  # else another way to see the same events
+        met[finding.key] |= events
+        if known is not None:
+            finding = _merged(known, finding, fresh or (not events and finding.because != known.because))
+        raw[finding.key] = finding
     for alternative in rules.alternatives:
         if alternative.rule.id not in fired:
             _half_matched(alternative, store, vetoes, undecided)
@@ -157,8 +163,8 @@ def _evidence(match: Match) -> list[Where]:
     return list(dict.fromkeys(place for place in places if place is not None))[:MAX_EVIDENCE]
 
 
-def _merged(known: Finding, other: Finding) -> Finding:
-    """Join two matches of one rule on one subject: the stronger speaks, the evidence adds up."""
+def _merged(known: Finding, other: Finding, fresh: bool) -> Finding:
+    """Join two matches of one rule on one subject: the stronger speaks, the evidence adds up, `fresh` events count."""
     strong, weak = known, other
     if _strength(other) > _strength(known):
         strong, weak = other, known
@@ -170,7 +176,7 @@ def _merged(known: Finding, other: Finding) -> Finding:
             "evidence": evidence,
             "first_seen": min(firsts, default=None),
             "last_seen": max(lasts, default=None),
-            "count": max(known.count, other.count) if strong.because == weak.because else known.count + other.count,
+            "count": known.count + other.count if fresh else max(known.count, other.count),
             "history": known.history and other.history,
             "boots": tuple(sorted({*known.boots, *other.boots})),
         }
