@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.facts.host import KernelTrace
-from gpudoctor.parsers.host import device_nodes, df, free, hypervisor, os_name, systemctl_status, ulimit_one
+from gpudoctor.parsers.host import device_nodes, df, free, hypervisor, meminfo, os_name, systemctl_status, ulimit_one
 from gpudoctor.parsers.kernel_trace import kernel_trace
 
 
@@ -89,3 +89,9 @@ def test_the_next_hung_task_is_another_trace() -> None:
         )
     )
     assert (trace.task, trace.nvidia) == ("jbd2/sda1-8", False)
+
+
+def test_memory_points_to_the_line_of_each_value():
+    text = "MemTotal:  24684096 kB\nMemFree:  1000 kB\nMemAvailable:  20000000 kB\nDirectMap1G:  25165824 kB\n"
+    (fact,) = meminfo(text)
+    assert (fact.at, fact.at_fields) == (0, {"total": 0, "free": 1, "available": 2})
