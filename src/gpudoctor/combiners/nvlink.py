@@ -11,6 +11,7 @@ from gpudoctor.facts.store import FactStore
 from gpudoctor.patterns.lazy import LazyRegex
 
 _MODULE = LazyRegex(r"SXM|HGX|HBM3|\b[HB](?:100|200|300|800|20)\b(?!.*(?:PCI|NVL))|GB200|GB300", re.IGNORECASE)
+_SLOWER = 0.9  # of the fastest link of the GPU
 _FULL_MESH = 4  # as many GPUs as are wired each to each without a switch
 _SWITCHED = 12  # from this many links on, a pair is joined by NVSwitches and all pairs have the same number
 
@@ -44,8 +45,16 @@ def nvlink_states(store: FactStore) -> Iterable[Fact]:
 def _state(gpu: str | None, links: list[NvlinkLink]) -> NvlinkState:
     worst = max(links, key=lambda link: (link.state == "inactive", link.errors or 0))
     down = next((link for link in links if link.state == "inactive"), worst)
+    speeds = [link for link in links if link.state == "active" and link.speed]
+    slow = min(speeds, key=lambda link: link.speed or 0.0, default=None)
+    usual = max((link.speed or 0.0 for link in speeds), default=0.0)
+    if slow is not None and (slow.speed or 0.0) > _SLOWER * usual:
+        slow = None
     return NvlinkState(
         gpu=gpu,
+        slow_link=slow.link if slow else None,
+        slow_speed=slow.speed if slow else None,
+        usual_speed=usual if slow else None,
         active=len({link.link for link in links if link.state == "active"}),
         inactive=len({link.link for link in links if link.state == "inactive"}),
         errors=_largest(links, "errors"),

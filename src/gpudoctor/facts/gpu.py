@@ -218,6 +218,9 @@ class NvlinkState(Fact, kw_only=True):
     replays: int | None = None
     recoveries: int | None = None
     crc: int | None = None
+    slow_link: int | None = None  # an active link that is clearly slower than the GPU's others, and both speeds in GB/s
+    slow_speed: float | None = None
+    usual_speed: float | None = None
 
 
 class TopologyPath(Fact, kw_only=True):
