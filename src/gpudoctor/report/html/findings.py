@@ -122,9 +122,8 @@ def _ladder(finding: Finding, heading: str) -> Iterator[str]:
         yield f"{start}See that it worked{end}<p>Run <code>gpudoctor</code> again; it asks {text(probes)}.</p>"
     links = [link for link in finding.references if link.startswith(("https://", "http://"))]
     if links:
-        yield f"{start}References{end}<ul>"
-        yield from (f'<li><a href="{text(link)}" rel="noreferrer">{text(link)}</a></li>' for link in links)
-        yield "</ul>"
+        yield f"{start}References{end}"
+        yield from (f'<p class="small"><a href="{text(link)}" rel="noreferrer">{text(link)}</a></p>' for link in links)
 
 
 def _fix(fix: Fix) -> Iterator[str]:
