@@ -31,6 +31,12 @@ import atheris
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 LONGEST = 2.0  # seconds for one input
+SIZES = {
+    "bundle": 16_384,
+    "report": 2_000,
+    "text": 4_000,
+    "redact": 2_000,
+}  # bytes of an input; a longer one tells no more
 
 with atheris.instrument_imports(
     include=["gpudoctor.sources", "gpudoctor.parsers", "gpudoctor.patterns", "gpudoctor.bundle"]
@@ -169,7 +175,8 @@ def main() -> None:
             assert not list(private.iterdir()), "a file was left behind"
 
     atheris.Setup(
-        [*sys.argv, f"-artifact_prefix={found}/", "-max_len=65536", str(corpus), str(HERE / "seeds" / name)], one
+        [*sys.argv, f"-artifact_prefix={found}/", f"-max_len={SIZES[name]}", str(corpus), str(HERE / "seeds" / name)],
+        one,
     )
     atheris.Fuzz()
 
