@@ -1,7 +1,14 @@
-"""Every fixture gets the diagnosis that its expected.yaml names."""
+"""Every fixture gets the diagnosis that its expected.yaml names, also packed in the ways in which such bundles come."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +16,9 @@ import pytest
 import yaml
 
 from gpudoctor.diagnosis import Doctor
+from gpudoctor.findings.model import Report
 from gpudoctor.sources.open import open_sources
+from gpudoctor.sources.packed import zstd_module
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 NAMES = sorted(path.parent.name for path in FIXTURES.glob("*/expected.yaml"))
@@ -31,8 +40,57 @@ def test_there_are_fixtures() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_fixture(name: str, doctor: Doctor) -> None:
     expected = read(name)
-    report = doctor.diagnose(open_sources([str(FIXTURES / name / expected["input"])]))
+    check(doctor.diagnose(open_sources([str(FIXTURES / name / expected["input"])])), expected)
+
+
+PACKED = [(name, packing) for name in NAMES for packing in read(name).get("packed", ())]
+
+
+@pytest.mark.parametrize(("name", "packing"), PACKED)
+def test_packed_fixture(name: str, packing: str, doctor: Doctor, tmp_path: Path) -> None:
+    if packing == "tar.zst" and zstd_module() is None:
+        pytest.skip("no zstd here")
+    expected = read(name)
+    path = tmp_path / f"bundle.{packing}"
+    path.write_bytes(PACK[packing](FIXTURES / name / expected["input"]))
+    check(doctor.diagnose(open_sources([str(path)])), expected)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def tarred(folder: Path) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        archive.add(folder, ".")
+    return out.getvalue()
+
+
+def zipped(folder: Path) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder))
+    return out.getvalue()
+
+
+PACK: dict[str, Callable[[Path], bytes]] = {
+    "tar": tarred,
+    "tar.gz": lambda folder: gzip.compress(tarred(folder)),
+    "tar.bz2": lambda folder: bz2.compress(tarred(folder)),
+    "tar.xz": lambda folder: lzma.compress(tarred(folder)),
+    "tar.zst": lambda folder: zstd_module().compress(tarred(folder)),
+    "zip": zipped,
+}
+
+
+def check(report: Report, expected: dict[str, Any]) -> None:
     assert report.status == expected["status"], report.summary
+    assert report.source.kind == expected.get("kind", report.source.kind)
+    for part in expected.get("skipped", ()):
+        assert any(part in entry for entry in report.source.skipped), report.source.skipped
+    assert {node.source.path: node.status for node in report.nodes} == expected.get("nodes", {})
+    assert expected.get("shared", "") in report.findings[0].because if report.findings else True
+    if "only" in expected:
+        assert [finding.id for finding in report.findings] == expected["only"]
     assert report.source.complete is expected["complete"], report.source.problems
     if "first" not in expected:
         assert [finding.id for finding in report.findings if finding.role != "advice"] == []

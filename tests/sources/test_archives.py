@@ -133,6 +133,15 @@ def test_a_zip_with_a_link(read):
     assert read(out.getvalue())[0] == {"a.log": XID}
 
 
+def test_a_zip_member_without_a_name(read):
+    content = zipped({"a": XID, "b.log": XID})
+    index = content.index(b"PK\1\2")
+    content = content[: index + 46] + b"\0" + content[index + 47 :]
+    found, notes = read(content)
+    assert found == {"b.log": XID}
+    assert "no safe path" in notes.problems[0]
+
+
 @pytest.mark.parametrize("cut", [100, 600, 1100, 1700])
 def test_a_cut_tar_is_read_as_far_as_it_goes(read, cut):
     found, notes = read(tar({"a.log": XID, "b.log": XID * 9})[:cut])

@@ -58,7 +58,7 @@ def diag(text: str) -> Iterator[Fact]:
                 open_key = key
         elif open_key and results and (not key or key.lower() in ("warning", "error", "info")):
             results[-1].message = f"{results[-1].message} {value}".strip()[:500]
-            results[-1].at_fields["message"] = at
+            results[-1].at_fields.setdefault("message", at)
             code = _CODE.search(value)
             if code:
                 results[-1].code = int(code["code"] or code["other"])
@@ -112,7 +112,7 @@ def health(text: str) -> Iterator[Fact]:
                 results.append(DcgmResult(test=system["system"], status=status, gpu=gpu, message=system["message"] or "", at=at))  # fmt: skip
         elif not key and value and results:
             results[-1].message = f"{results[-1].message} {value}".strip()[:500]
-            results[-1].at_fields["message"] = at
+            results[-1].at_fields.setdefault("message", at)
     if not rows:
         raise NotThisFormat
     yield from results
@@ -164,7 +164,17 @@ def diag_json(text: str) -> Iterator[Fact]:
         for test in _dicts(category.get("tests")):
             for result in _dicts(test.get("results")):
                 if str(result.get("status")).lower() in ("fail", "warn"):
-                    yield _json_result(str(test.get("name")), result)
+                    fact = _json_result(str(test.get("name")), result)
+                    fact.at = _line_of(text, fact.message, fact.test)
+                    yield fact
+
+
+def _line_of(text: str, *words: str) -> int:
+    """Return the offset of the line that holds the first of these texts that is there."""
+    for word in words:
+        if (place := text.find(json.dumps(word)[1:41].rstrip('"'))) >= 0 and word:
+            return text.count("\n", 0, place)
+    return 0
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
@@ -173,6 +183,8 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 def _json_result(name: str, result: dict[str, Any]) -> DcgmResult:
     warnings = result.get("warnings")
+    if isinstance(warnings, str):  # DCGM 2
+        warnings = [warnings]
     texts = [str(item.get("warning", "")) if isinstance(item, dict) else str(item) for item in warnings] if isinstance(warnings, list) else []  # fmt: skip
     texts += [str(result[key]) for key in ("info", "warning") if result.get(key)]
     index = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids")))

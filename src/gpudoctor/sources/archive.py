@@ -89,7 +89,7 @@ def zip_members(name: str, file: IO[bytes] | BinaryIO, notes: SourceNotes) -> It
         return
     for entry in archive.infolist():
         mode = entry.external_attr >> 16
-        if entry.is_dir() or (mode & 0o170000) not in (0, 0o100000):
+        if entry.filename.endswith("/") or (mode & 0o170000) not in (0, 0o100000):
             continue
         path = safe_path(entry.filename)
         if path is None:
