@@ -74,3 +74,32 @@ def test_nothing_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["nccl", "read", str(tmp_path / "run.log")]) == 3
     assert "No table of nccl-tests was found." in capsys.readouterr().out
     assert main(["nccl", "read", "/nonexistent"]) == 66
+
+
+def test_a_csv_is_judged_with_what_the_machine_says_of_its_gpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "result.csv").write_text(
+        "collective,ranks,nodes,size,type,redop,inplace,time,algbw,busbw,#wrong\n"
+        "AllReduce,8,1,1048576,float,sum,0,40.1,26.15,45.76,0\n"
+        "AllReduce,8,1,8589934592,float,sum,0,155000,55.4,96.9,0\n"
+    )
+    assert main(["nccl", "read", str(tmp_path)]) == 3
+    assert "To judge it: the kind of GPU" in capsys.readouterr().out
+    (tmp_path / "gpus.txt").write_text(
+        "".join(f"GPU {n}: NVIDIA H200 (UUID: GPU-{n}ec45129-20da-4a34-b813-7d3a51060903)\n" for n in range(8))
+    )
+    assert main(["nccl", "read", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.startswith(
+        "TOO SLOW: all_reduce, 8 GPUs on one node, NVIDIA H200: 96.9 GB/s at 8 GiB"
+    )
+
+
+def test_every_table_of_a_session_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fast, slow = TABLES[0], next(table for table in TABLES if table.verdict == "too slow")
+    tagged = "".join(f"[1,0]<stdout>:{line}\n" for line in printed(fast).splitlines())
+    (tmp_path / "session.log").write_text(
+        f"$ mpirun -np 8 ./build/all_reduce_perf -b 8 -e 16G -f 2\n{tagged}$ ./build/all_reduce_perf -g 4\n{printed(slow)}"
+    )
+    assert main(["nccl", "read", "--json", str(tmp_path / "session.log")]) == 1
+    assert [table["verdict"] for table in json.loads(capsys.readouterr().out)["tables"]] == ["fast enough", "too slow"]

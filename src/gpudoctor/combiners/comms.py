@@ -360,6 +360,7 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
             continue
         expected = None
         if test.nodes == 1 or (test.nodes is None and test.launches is None and not test.gpu_name):
+            test.gpu_name = test.gpu_name or _only_name(store)
             expected = bandwidth.inside_node(test.gpu_name, test.ranks or (2 if links else 0), links)
         elif (test.nodes or 0) > 1 and nics.get(_source(test)) and _source(test) not in sockets:
             used = nics[_source(test)]
@@ -372,6 +373,12 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
         part = bandwidth.ramp(test.size_max)
         if part is not None:
             test.shortfall = test.busbw_max < expected.low * part * bandwidth.share(test.collective)
+
+
+def _only_name(store: FactStore) -> str | None:
+    """The kind of GPU of a table that doesn't tell it, where all GPUs of the machine are alike."""
+    names = {str(fact.value("name")) for fact in store.of("gpu") if fact.value("name")}
+    return names.pop() if len(names) == 1 else None
 
 
 def _nvlinks(store: FactStore) -> int | None:
