@@ -24,8 +24,7 @@ def test_public_tables(table: Table, tmp_path: Path) -> None:
         (tmp_path / "ibstat.txt").write_text(ports(table))
     if table.links:
         (tmp_path / "topo.txt").write_text(matrix(table))
-    judgements, _ = read(DOCTOR, open_sources([str(tmp_path)]))
-    (found,) = judgements
+    (found,) = read(DOCTOR, open_sources([str(tmp_path)])).judgements
     assert found.verdict == table.verdict, found
     assert found.low is not None and found.high is not None and found.reasoning
     best = max(table.rows.values())
@@ -103,3 +102,41 @@ def test_every_table_of_a_session_is_judged(tmp_path: Path, capsys: pytest.Captu
     )
     assert main(["nccl", "read", "--json", str(tmp_path / "session.log")]) == 1
     assert [table["verdict"] for table in json.loads(capsys.readouterr().out)["tables"]] == ["fast enough", "too slow"]
+
+
+def test_the_job_stands_in_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["NCCL version 2.22.3+cuda12.6"]
+    for host in ("gpu-a", "gpu-b"):
+        for rank in range(2):
+            head = f"{host}:70{rank}:71{rank} [{rank}] NCCL INFO "
+            number = rank + 2 * (host == "gpu-b")
+            lines += [
+                f"{head}Bootstrap : Using eth0:192.0.2.{number + 1}<0>",
+                f"{head}NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:192.0.2.{number + 1}<0>",
+                f"{head}Using network IB",
+                f"{head}comm 0x5 rank {number} nranks 4 cudaDev {rank} nvmlDev {rank} busId 1{rank}000 commId 0x2 - Init START",
+                f"{head}NCCL_IB_HCA set by environment to mlx5_0,mlx5_1.",
+                f"{head}Channel 00/0 : {number}[{rank}] -> {(number + 1) % 4}[{1 - rank}] via P2P/CUMEM"
+                if rank == 0
+                else f"{head}Channel 00/0 : {number}[1] -> {(number + 1) % 4}[0] [send] via NET/IB/0/GDRDMA",
+                f"{head}16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer",
+                f"{head}TUNER/Plugin: Could not find: libnccl-tuner.so. Using internal tuner plugin.",
+                f"{head}comm 0x5 rank {number} nranks 4 cudaDev {rank} nvmlDev {rank} busId 1{rank}000 commId 0x2 - Init COMPLETE",
+            ]
+    lines.insert(5, "gpu-a:700:710 [0] NCCL INFO Channel 00/16 :    0   1   2   3")
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    assert main(["nccl", "read", str(tmp_path / "job.log")]) == 3
+    text = capsys.readouterr().out
+    for said in (
+        "4 ranks, 2 hosts (gpu-a, gpu-b)",
+        "NCCL version: 2.22.3",
+        "network: IB",
+        "adapters: 2 (ib)",
+        "bootstrap over: eth0",
+        "P2P",
+        "NET/IB with GPUDirect",
+        "channels: 16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels",
+        "ring: 0 1 2 3",
+        "set: NCCL_IB_HCA=mlx5_0,mlx5_1",
+    ):
+        assert said in text, text

@@ -110,7 +110,7 @@ def _read(args: argparse.Namespace) -> int:
     from gpudoctor.sources.open import open_sources
 
     try:
-        judgements, report = read(Doctor(), open_sources(args.file))
+        found = read(Doctor(), open_sources(args.file))
     except SourceUnreadable as error:
         sys.stderr.write(f"gpudoctor nccl read: {error}\n")
         return UNREADABLE
@@ -118,13 +118,15 @@ def _read(args: argparse.Namespace) -> int:
         import json
 
         data = {
-            "tables": [found.as_data() for found in judgements],
-            "causes": [finding.model_dump(mode="json") for finding in causes(report.findings)],
+            "tables": [judgement.as_data() for judgement in found.judgements],
+            "job": found.job,
+            "causes": [finding.model_dump(mode="json") for finding in causes(found.report.findings)],
         }
         sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(as_text(judgements, report.findings))
-    return max((_EXITS[found.verdict] for found in judgements if found.verdict != "not judged"), default=3)
+        sys.stdout.write(as_text(found.judgements, found.report.findings, found.job))
+    judged = [judgement.verdict for judgement in found.judgements if judgement.verdict != "not judged"]
+    return max((_EXITS[verdict] for verdict in judged), default=3)
 
 
 _DEADLINE, _DEADLINE_NODES = 120.0, 300.0  # seconds

@@ -92,6 +92,15 @@ class NcclConnection(Fact, kw_only=True):
     channels: int | None = None
 
 
+class NcclChoice(Fact, kw_only=True):
+    """What NCCL settled on, in its own words. what: channels (kinds and numbers), tuner, ring (ranks in the order of the first)."""
+
+    kind: ClassVar[str] = "nccl_choice"
+
+    what: str
+    chosen: str
+
+
 class NcclWarning(Fact, kw_only=True):
     """A `NCCL WARN` line; `position` is file:line in NCCL's source where the line gives it."""
 

@@ -24,12 +24,12 @@ def causes(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def as_text(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> str:
+def as_text(judgements: Sequence[Judgement], findings: Sequence[Finding], job: Sequence[str] = ()) -> str:
     """Return the whole answer."""
-    return "\n".join(_lines(judgements, findings)) + "\n"
+    return "\n".join(_lines(judgements, findings, job)) + "\n"
 
 
-def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iterator[str]:
+def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding], job: Sequence[str]) -> Iterator[str]:
     if not judgements:
         yield "No table of nccl-tests was found."
     for number, found in enumerate(judgements):
@@ -41,6 +41,10 @@ def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding]) -> Iter
         if found.missing:
             yield f"  To judge it: {found.missing}"
         yield from drawing(found.curve)
+    if job:
+        yield ""
+        yield "The job, by NCCL's own lines:"
+        yield from (f"  {line}" for line in job)
     known = causes(findings)
     if known:
         yield ""

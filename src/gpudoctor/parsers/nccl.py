@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.comms import CollectiveTimeout, NcclConnection, NcclProcess, NcclRank, NcclWarning
+from gpudoctor.facts.comms import CollectiveTimeout, NcclChoice, NcclConnection, NcclProcess, NcclRank, NcclWarning
 from gpudoctor.parsers.base import Format, NotThisFormat, Parser
 from gpudoctor.patterns.address import nccl_bus
 from gpudoctor.patterns.lazy import LazyRegex
@@ -29,6 +29,9 @@ _CHANNEL = LazyRegex(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<a>\d+)\[[0-9a-fA-F]+\] -> (?P<b>\d+)\[[0-9a-fA-F]+\]"
     r"(?: \[(?:send|receive)\])? via (?P<via>[\w./()+ -]{2,60})"
 )
+_RING = LazyRegex(r"Channel 00/\d+ :(?P<ranks>(?:\s+\d{1,6}){2,64})")
+_CHANNELS = LazyRegex(r"INFO (?P<channels>\d+ coll channels(?:, \d+ (?:collnet|nvls|p2p) channels){1,3})")
+_TUNER = LazyRegex(r"TUNER/Plugin: Using (?:tuner plugin )?(?P<name>[\w.-]{1,60})")
 _WARN = LazyRegex(r"(?:(?P<position>[\w./+-]+\.\w+:\d+) )?(?:\([^()]{1,80}\) )?NCCL WARN (?P<message>.*)")
 
 # How the message about the optional network plugin reads in the releases; ranks of one release word it alike.
@@ -138,15 +141,21 @@ def plugin_wording(text: str) -> Iterator[Fact]:
 
 
 def connection(text: str) -> Iterator[Fact]:
-    """How two ranks reach each other, from the first channel's lines.
+    """How two ranks reach each other, from the first channel's lines; and its ring.
 
     >>> fact = next(connection("n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/2/GDRDMA"))
     >>> fact.a, fact.b, fact.via, fact.gdr
     (0, 8, 'NET/IB', True)
     >>> next(connection("n1:1:2 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[1c000] via SHM/direct/direct")).via
     'SHM'
+    >>> next(connection("n1:1:2 [0] NCCL INFO Channel 00/16 :    0   3   2   1")).chosen
+    '0 3 2 1'
     """
-    found = _CHANNEL.search(_line(text))
+    line = _line(text)
+    found = _CHANNEL.search(line)
+    if not found and (ring := _RING.search(line)):
+        yield NcclChoice(what="ring", chosen=" ".join(ring["ranks"].split()))
+        return
     if not found:
         raise NotThisFormat
     parts = found["via"].strip().split("/")
@@ -154,6 +163,22 @@ def connection(text: str) -> Iterator[Fact]:
     yield NcclConnection(
         a=int(found["a"]), b=int(found["b"]), via=via, gdr="GDRDMA" in parts if parts[0] == "NET" else None
     )
+
+
+def choice(text: str) -> Iterator[Fact]:
+    """How many channels of each kind there are, and the tuner that chooses algorithms.
+
+    >>> line = "n1:1:2 [0] NCCL INFO 24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer"
+    >>> next(choice(line)).chosen
+    '24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels'
+    """
+    line = _line(text)
+    if found := _CHANNELS.search(line):
+        yield NcclChoice(what="channels", chosen=found["channels"])
+    elif found := _TUNER.search(line):
+        yield NcclChoice(what="tuner", chosen=found["name"])
+    else:
+        raise NotThisFormat
 
 
 def warning(text: str) -> Iterator[Fact]:
@@ -249,6 +274,11 @@ def _init_message(line: bytes) -> bytes:
     return b"".join(found.groups()) + line[found.end() :] if found else line
 
 
+def _choice_message(line: bytes) -> bytes:
+    """Ranks choose alike; who says it doesn't matter."""
+    return line.partition(b" INFO ")[2] or line
+
+
 def _via_message(line: bytes) -> bytes:
     """How, and whether with GPUDirect; the ranks don't matter: there are as many pairs as the job has."""
     found = _VIA_MESSAGE.search(line)
@@ -282,6 +312,7 @@ FORMATS = (
         plugin_wording,
     ),
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection, _via_message),
+    _single("NCCL choice", (" coll channels, ", "TUNER/Plugin: Using "), choice, _choice_message),
     _single("NCCL warning", ("NCCL WARN ",), warning),
     _single("torch.distributed watchdog", ("milliseconds before timing out", "ast enqueued NCCL work"), watchdog),
 )
