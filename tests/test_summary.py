@@ -30,6 +30,12 @@ def test_further_causes_are_counted(doctor):
     assert summary(doctor, a=LOST, b=ROOT).endswith("(and 1 more)")
 
 
+def test_one_cause_on_several_gpus_is_one(doctor):
+    line = "[  812.114000] NVRM: Xid (PCI:0000:{bus}:00): 48, pid=7, name=p, DBE (double bit error) detected\n"
+    text = "".join(line.format(bus=bus) for bus in ("3b", "5e", "86"))
+    assert summary(doctor, a=text) == "Uncorrectable ECC error in GPU memory (on 3 GPUs)"
+
+
 def test_nothing_wrong_names_what_was_looked_at(doctor):
     text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Sep 25 12:00:00 UTC 2025\n"
     assert summary(doctor, a=text) == "Nothing wrong found"

@@ -151,7 +151,11 @@ def summarise(
     causes = [finding for finding in findings if finding.role == "cause" and finding.severity != "info"]
     if causes:
         remarks = ["possible, not certain"] if causes[0].confidence == "possible" else []
-        remarks += [f"and {len(causes) - 1} more"] if len(causes) > 1 else []
+        same = [subject for cause in causes if cause.id == causes[0].id for subject in cause.subjects]
+        on_gpus = len(set(same)) if all(subject.kind == "gpu" for subject in same) else 0
+        remarks += [f"on {on_gpus} GPUs"] if on_gpus > 1 else []
+        others = len({cause.id for cause in causes}) - 1
+        remarks += [f"and {others} more"] if others else []
         return causes[0].title + (f" ({'; '.join(remarks)})" if remarks else "")
     if status == "unknown" and notes.kind in ("live", "snapshot"):
         return "No NVIDIA device, driver or library on this machine: nothing to examine (for a bundle or log: gpudoctor diagnose FILE)"

@@ -134,3 +134,9 @@ def _within(seconds, holds):
     while not holds() and time.monotonic() < end:
         time.sleep(0.1)
     return holds()
+
+
+def test_sentences_hold_no_line_of_the_child(gpudoctor):
+    done = gpudoctor("--json", scenario="no-permission")
+    (finding,) = [finding for finding in done.report["findings"] if finding["id"] == "driver.permission-denied"]
+    assert finding["because"].endswith("may not open the device files: Insufficient Permissions")

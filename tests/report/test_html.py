@@ -186,6 +186,31 @@ def test_nothing_is_lost_in_plain_reports(render: Callable[[Report], str]) -> No
     assert len(deep) - len(deep.lstrip()) == 2 + len(lines[told.index("c")]) - len(lines[told.index("c")].lstrip())
 
 
+def test_what_holds_of_several_gpus_is_said_once() -> None:
+    names = ("0000:19:00.0", "0000:3b:00.0", "0000:4c:00.0", "0000:5d:00.0")
+    braked = [
+        finding(name, key=f"brake@{name}", title="Power brake", evidence=[Where(source="NVML", line=at, text=name)])
+        for at, name in enumerate(names, start=1)
+    ]
+    slow = [
+        finding(name, 1, key=f"slow@{name}", title="Slow", role="consequence", caused_by=[f"brake@{name}"])
+        for name in names
+    ]
+    made = report(*braked, *slow)
+    made.timeline = [Event(time=1.8e9, text="brake", where=Where(source="log"), finding="brake@0000:5d:00.0")]
+    page = parsed(made)
+    (article,) = every(page, "article")
+    said = words(article)
+    assert "GPUs 0000:19:00.0, 0000:3b:00.0, 0000:4c:00.0, 0000:5d:00.0" in said
+    assert all(f"NVML:{line}" in said for line in (1, 2, 3, 4))
+    assert [words(command) for command in every(article, "span") if command.get("class") == "command"][:4] == [f"echo {name}" for name in names]  # fmt: skip
+    assert [words(fold[0]) for fold in every(article, "details")] == ["✖ Slow"]
+    assert "#finding-1" in [link.get("href") for link in every(page, "a")]
+    lines = render_text(made).splitlines()
+    assert sum("Power brake" in line for line in lines) == 2  # the summary, and the finding
+    assert sum("Slow" in line for line in lines) == 1
+
+
 def test_the_node_with_mismatches_and_faults() -> None:
     made = report(finding("0000:3b:00.0"), status="critical")
     made.node = {

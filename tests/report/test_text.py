@@ -21,7 +21,7 @@ LOST = json.dumps({"nvml": "gpu", "index": 5, "set": {"index": 5, "seen_by": "nv
 def test_what_the_nvml_child_printed_is_said_in_words(render):
     made = report(finding(evidence=[Where(source="NVML", line=951, text=LOST)]))
     text = render(made)
-    assert "GPU 5: state lost, mig no" in text
+    assert "GPU 5: state lost, MIG no" in text
     assert "NVML:951" in text
     assert "seen_by" not in text and "{" not in text.partition("</style>")[2 if "<style>" in text else 0]
     assert json.loads(made.model_dump_json())["findings"][0]["evidence"][0]["text"] == LOST
@@ -35,6 +35,11 @@ def test_what_the_nvml_child_printed_is_said_in_words(render):
         ('{"nvml": "pair", "a": 0, "b": 1, "path": "SYS"}', "GPU 0 and GPU 1: path SYS"),
         ('{"nvml": "failed", "call": "nvmlInit", "code": 18}', "NVML failed: call nvmlInit, code 18"),
         ('{"nvml": "gpu", "index": 2, "set": {"name": "H100", "uuid": "GPU-5d', "GPU 2: name H100"),
+        (
+            '{"nvml": "gpu", "index": 5, "set": {"throttle_idle": false, "throttle_app_clocks": false, "throttle_sw_power": false,'
+            ' "throttle_hw_slowdown": true, "throttle_hw_thermal": true, "temperature": 89, "power_limit": 300.0}}',
+            "GPU 5: throttle hardware slowdown yes, throttle hardware thermal yes, temperature 89 °C, power limit 300 W",
+        ),
         ('{"nvml": broken', '{"nvml": broken'),
         ('{"other": 1}', '{"other": 1}'),
         ("x" * 400, "x" * 300 + "…"),

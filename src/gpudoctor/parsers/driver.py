@@ -211,7 +211,7 @@ def smi_failure(text: str) -> Iterator[Fact]:
     lines = text.split("\n")
     message = parse_stamp(lines[0]).message.strip()
     reason = next((reason for reason, pattern in _FAILURES if pattern.search(message)), None)
-    if reason is None:
+    if reason is None or message.startswith('{"nvml"'):  # the NVML child's own lines have a parser of their own
         raise NotThisFormat
     version = None
     if reason == "library_mismatch" and len(lines) > 1:

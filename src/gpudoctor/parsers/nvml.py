@@ -14,7 +14,7 @@ from gpudoctor.parsers.base import Format, NotThisFormat
 
 # NVML return codes that mean that nothing works at all, as smi_error reasons
 _REASONS = {
-    4: "no_permission",
+    4: "insufficient_permissions",
     6: "no_devices",
     9: "driver_not_loaded",
     12: "library_not_found",

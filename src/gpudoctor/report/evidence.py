@@ -10,6 +10,27 @@ from gpudoctor.facts.base import Where
 
 MAX_QUOTE = 300
 _SHOWN_FIELDS = 8
+_FEW_ANSWERS = 4
+_SPELLED = {
+    **{word: word.upper() for word in ("bar1", "ecc", "gsp", "mig", "pci", "sm", "sram", "uuid", "vbios")},
+    "gen": "generation",
+    "hw": "hardware",
+    "mem": "memory",
+    "nvlink": "NVLink",
+    "pcie": "PCIe",
+    "sw": "software",
+}
+# What the NVML child counts in, by how a field's name begins.
+_UNITS = {
+    "temperature": " °C",
+    "memory_temperature": " °C",
+    "memory_utilization": " %",
+    "utilization": " %",
+    "power": " W",
+    "clock_": " MHz",
+    "memory_": " MiB",
+    "bar1_": " MiB",
+}
 
 
 def quote(where: Where) -> str:
@@ -59,12 +80,28 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _listed(values: Mapping[str, Any]) -> str:
-    shown = [f"{name.replace('_', ' ')} {_value(value)}" for name, value in values.items() if value is not None]
+    """List values; of many yes-and-no values only those that are so."""
+    known = {name: value for name, value in values.items() if value is not None}
+    answers = [name for name, value in known.items() if isinstance(value, bool)]
+    if len(answers) > _FEW_ANSWERS and any(known[name] for name in answers):
+        known = {name: value for name, value in known.items() if value is not False}
+    shown = [f"{_words(name)} {_value(name, value)}" for name, value in known.items()]
     more = len(shown) - _SHOWN_FIELDS
     return ", ".join(shown[:_SHOWN_FIELDS]) + (f" and {more} more values" if more > 0 else "")
 
 
-def _value(value: Any) -> str:
+def _words(name: str) -> str:
+    """Return a field's name as people write it.
+
+    >>> _words("throttle_hw_power_brake"), _words("pcie_width")
+    ('throttle hardware power brake', 'PCIe width')
+    """
+    return " ".join(_SPELLED.get(part, part) for part in name.split("_"))
+
+
+def _value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, (int, float)):
+        return f"{value:g}" + next((unit for start, unit in _UNITS.items() if name.startswith(start)), "")
+    return str(value).replace("_", " ") if name.endswith("action") else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpudoctor.findings.model import Finding, Report
 from gpudoctor.report.evidence import quote
-from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
+from gpudoctor.report.overview import asks, node_words, seen_words, subjects_words
 from gpudoctor.report.tree import Tree
 
 _SHOWN_EVIDENCE = 6
@@ -61,10 +61,10 @@ def _report(report: Report) -> Iterator[str]:
 
 
 def _finding(finding: Finding, level: str) -> Iterator[str]:
-    about = ", ".join(_code(subject_words(subject)) for subject in finding.subjects)
+    about = subjects_words(finding.subjects)
     yield f"{level} {_escaped(finding.title)}"
     yield ""
-    yield f"{finding.severity}, {finding.confidence}, `{finding.id}`" + (f", {about}" if about else "")
+    yield f"{finding.severity}, {finding.confidence}, `{finding.id}`" + (f", {_code(about)}" if about else "")
     yield ""
     yield _prose(finding.because)
     yield ""

@@ -73,6 +73,17 @@ def subject_words(subject: Subject) -> str:
     return "the node" if subject.kind == subject.name == "node" else f"{subject.kind} {subject.name}"
 
 
+def subjects_words(subjects: Sequence[Subject]) -> str:
+    """Name all that a finding is about.
+
+    >>> subjects_words([Subject(kind="gpu", name=name) for name in ("0000:3b:00.0", "0000:86:00.0", "GPU 5")])
+    'GPUs 0000:3b:00.0, 0000:86:00.0, 5'
+    """
+    gpus = [subject_words(subject).removeprefix("GPU ") for subject in subjects if subject.kind == "gpu"]
+    others = [subject_words(subject) for subject in subjects if subject.kind != "gpu"]
+    return ", ".join(([f"GPU{'s' if len(gpus) > 1 else ''} {', '.join(gpus)}"] if gpus else []) + others)
+
+
 def seen_words(finding: Finding) -> str:
     """Say how often, where the evidence does not show each time, and when; nothing where nothing tells."""
     parts = [f"seen {finding.count} times" if finding.count > len(finding.evidence) else ""]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpudoctor.findings.model import Finding, Report, Suppression
 from gpudoctor.report.evidence import quote
-from gpudoctor.report.overview import asks, node_words, seen_words, subject_words
+from gpudoctor.report.overview import asks, node_words, seen_words, subjects_words
 from gpudoctor.report.tree import Tree
 
 WIDTH = 100
@@ -36,7 +36,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _finding(number: int, finding: Finding, tree: Tree, *, several: bool) -> Iterator[str]:
-    about = ", ".join(subject_words(subject) for subject in finding.subjects if subject.kind != "node" or several)
+    about = subjects_words([subject for subject in finding.subjects if subject.kind != "node" or several])
     mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
     yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
     yield f"   {finding.id}, {finding.confidence}"

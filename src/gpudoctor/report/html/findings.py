@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpudoctor.findings.model import Finding, Fix, Report, Undecided
+from gpudoctor.findings.model import Finding, Fix, Undecided
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.html.markup import mark, prose, table, text
-from gpudoctor.report.overview import asks, seen_words, subject_words
+from gpudoctor.report.overview import asks, seen_words, subjects_words
 from gpudoctor.report.tree import Tree
 
 _SHOWN_EVIDENCE = 40
@@ -21,21 +21,21 @@ _RISKS = {
 }
 
 
-def anchors(report: Report, prefix: str = "") -> dict[str, str]:
+def anchors(tree: Tree, prefix: str = "") -> dict[str, str]:
     """Return the id on the page for each finding's key."""
-    return {finding.key: f"{prefix}finding-{number}" for number, finding in enumerate(report.findings, start=1)}
+    ids = {finding.key: f"{prefix}finding-{number}" for number, finding in enumerate(tree.findings, start=1)}
+    return {key: ids[speaker] for key, speaker in tree.key_of.items()}
 
 
-def findings(report: Report, ids: dict[str, str], level: int = 2) -> Iterator[str]:
+def findings(tree: Tree, ids: dict[str, str], level: int = 2) -> Iterator[str]:
     """Yield the sections of causes and of advice; `level` is that of their headings."""
-    tree = Tree(report.findings)
     causes = [finding for finding in tree.roots if finding.role != "advice"]
     advice = [finding for finding in tree.roots if finding.role == "advice"]
     for title, group in (("What is wrong", causes), ("Worth doing", advice)):
         if group:
             yield f"<section><h{level}>{title}</h{level}>"
             for finding in group:
-                yield from _finding(finding, report, tree, ids, level + 1)
+                yield from _finding(finding, tree, ids, level + 1)
             yield "</section>"
 
 
@@ -57,7 +57,7 @@ def _grade(finding: Finding) -> str:
     return "advice" if finding.role == "advice" else finding.severity
 
 
-def _finding(finding: Finding, report: Report, tree: Tree, ids: dict[str, str], level: int) -> Iterator[str]:
+def _finding(finding: Finding, tree: Tree, ids: dict[str, str], level: int) -> Iterator[str]:
     grade = _grade(finding)
     yield f'<article class="finding {grade}" id="{ids[finding.key]}">'
     yield f"<h{level}>{mark(grade)} {text(finding.title)}</h{level}>"
@@ -67,14 +67,14 @@ def _finding(finding: Finding, report: Report, tree: Tree, ids: dict[str, str], 
         yield f"<h{level + 1}>Why</h{level + 1}>"
         yield f'<ul class="tree"><li><strong>{text(finding.title)}</strong><ul>'
         yield from _evidence(finding)
-        yield from _consequences(finding, report, tree, ids)
+        yield from _consequences(finding, tree, ids)
         yield "</ul></li></ul>"
     yield from _ladder(finding, f"h{level + 1}")
     yield "</article>"
 
 
 def _meta(finding: Finding) -> str:
-    about = ", ".join(map(subject_words, finding.subjects))
+    about = subjects_words(finding.subjects)
     grade = _grade(finding)
     words = [finding.confidence, about, seen_words(finding), "earlier boot" if finding.history else ""]
     said = " · ".join(text(word) for word in words if word)
@@ -89,10 +89,9 @@ def _evidence(finding: Finding) -> Iterator[str]:
         yield f"<li>and {more} more places</li>"
 
 
-def _consequences(finding: Finding, report: Report, tree: Tree, ids: dict[str, str]) -> Iterator[str]:
+def _consequences(finding: Finding, tree: Tree, ids: dict[str, str]) -> Iterator[str]:
     """Yield what a finding explains; to what stands under another cause it points."""
-    below = tree.below(finding)
-    elsewhere = [other for other in report.findings if finding.key in other.caused_by and other not in below]
+    below, elsewhere = tree.below(finding), tree.elsewhere(finding)
     if not (below or elsewhere):
         return
     yield '<li>so it explains:<ul class="follows">'
@@ -100,7 +99,7 @@ def _consequences(finding: Finding, report: Report, tree: Tree, ids: dict[str, s
         yield f'<li><details id="{ids[other.key]}"><summary>{mark(_grade(other))} {text(other.title)}</summary>'
         yield f'{_meta(other)}<p>{prose(other.because)}</p><ul class="tree">'
         yield from _evidence(other)
-        yield from _consequences(other, report, tree, ids)
+        yield from _consequences(other, tree, ids)
         yield "</ul>"
         yield from _ladder(other, "")
         yield "</details></li>"

@@ -12,6 +12,7 @@ from gpudoctor.report.html.markup import graded, listed, mark, table, text
 from gpudoctor.report.html.node import node
 from gpudoctor.report.html.timeline import timeline
 from gpudoctor.report.overview import node_words
+from gpudoctor.report.tree import Tree
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -36,7 +37,7 @@ def _page(report: Report) -> Iterator[str]:
     if report.nodes:
         yield from _nodes(report)
     else:
-        yield from _one(report, anchors(report), 2)
+        yield from _one(report, Tree(report.findings), "", 2)
     yield "</main>"
     yield from _footer(report)
     yield "</body></html>"
@@ -55,9 +56,10 @@ def _header(report: Report) -> Iterator[str]:
     yield "</header>"
 
 
-def _one(report: Report, ids: dict[str, str], level: int) -> Iterator[str]:
-    """Yield everything about one node."""
-    yield from findings(report, ids, level)
+def _one(report: Report, tree: Tree, prefix: str, level: int) -> Iterator[str]:
+    """Yield everything about one node; `prefix` keeps its ids apart from those of other nodes."""
+    ids = anchors(tree, prefix)
+    yield from findings(tree, ids, level)
     yield from node(report, level)
     yield from timeline(report, ids, level)
     yield from undecided(report.undecided, level)
@@ -67,7 +69,8 @@ def _one(report: Report, ids: dict[str, str], level: int) -> Iterator[str]:
 
 def _nodes(report: Report) -> Iterator[str]:
     """Yield what several nodes share, the list of them, and each of them folded."""
-    yield from findings(report, anchors(report), 2)
+    tree = Tree(report.findings)
+    yield from findings(tree, anchors(tree), 2)
     names = [node.source.path or "what belongs to none" for node in report.nodes]
     rows = [
         (f'<a href="#node-{number}">{text(name)}</a>', graded((one.status, one.status)), text(one.summary))
@@ -79,7 +82,8 @@ def _nodes(report: Report) -> Iterator[str]:
         yield f'<details class="node" id="node-{number}"><summary><h3>{mark(one.status)} {text(name)}: {text(one.summary)}</h3></summary>'
         label = ' aria-label="'  # names of what scrolls are told apart by their node
         yield from (
-            part.replace(label, f"{label}{text(name)}: ") for part in _one(one, anchors(one, f"node-{number}-"), 4)
+            part.replace(label, f"{label}{text(name)}: ")
+            for part in _one(one, Tree(one.findings), f"node-{number}-", 4)
         )
         yield "</details>"
     yield "</section>"
