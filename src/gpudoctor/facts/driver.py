@@ -63,7 +63,7 @@ class SmiError(Fact, kw_only=True):
     """nvidia-smi or NVML failed as a whole. `reason` is a stable word for the message.
 
     library_mismatch, driver_not_loaded, no_devices, unknown_error, insufficient_permissions, library_not_found, not_found
-    (the command), gpu_lost, timeout, crashed, insufficient_permissions, blocked_by_os, wsl, other.
+    (the command), gpu_lost, timeout, crashed, blocked_by_os, wsl, other.
     """
 
     kind: ClassVar[str] = "smi_error"
