@@ -44,7 +44,7 @@ def nvbandwidth(text: str) -> Iterator[Fact]:
         raise NotThisFormat
     given = False
     for number, line in enumerate(lines[at + 1 :], start=at + 1):
-        if found := _ROW.match(line):
+        if found := _ROW.match(line[:4000]):
             given = True
             cells = found["cells"].split()
             for fact in _cells(title["row"] == "CPU", title["way"] == "->", int(found["number"]), cells):
