@@ -51,3 +51,10 @@ def test_finding():
     assert "1. Mend it (safe, needs root). It helps." in text
     assert "   ````\n   echo '```'\n   sudo mend\n   ````" in text
     assert "- <https://docs.example/a>" in text
+
+
+def test_advice_and_what_is_left_out_are_named():
+    many = [Where(source="dmesg.txt", line=line) for line in range(1, 9)]
+    text = finding_markdown(CAUSE.model_copy(update={"role": "advice", "severity": "info", "evidence": many}))
+    assert "\nadvice, certain, `a.cause`" in text
+    assert "- `dmesg.txt:6`\n- and 2 more places\n" in text

@@ -64,7 +64,8 @@ def _finding(finding: Finding, level: str) -> Iterator[str]:
     about = subjects_words(finding.subjects)
     yield f"{level} {_escaped(finding.title)}"
     yield ""
-    yield f"{finding.severity}, {finding.confidence}, `{finding.id}`" + (f", {_code(about)}" if about else "")
+    grade = "advice" if finding.role == "advice" else finding.severity
+    yield f"{grade}, {finding.confidence}, `{finding.id}`" + (f", {_code(about)}" if about else "")
     yield ""
     yield _prose(finding.because)
     yield ""
@@ -73,6 +74,8 @@ def _finding(finding: Finding, level: str) -> Iterator[str]:
         yield ""
     for where in finding.evidence[:_SHOWN_EVIDENCE]:
         yield f"- {_code(str(where))}" + (f": {_code(said)}" if (said := quote(where)) else "")
+    if (more := len(finding.evidence) - _SHOWN_EVIDENCE) > 0:
+        yield f"- and {more} more place{'s' if more > 1 else ''}"
     if finding.evidence:
         yield ""
     for number, fix in enumerate(finding.fixes, start=1):
