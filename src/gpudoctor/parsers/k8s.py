@@ -113,8 +113,9 @@ def runtime_classes(text: str) -> Iterator[RuntimeClass]:
 
 # --- the scheduler ------------------------------------------------------------------------------------------------
 
-_NODES = LazyRegex(r"(?P<fit>\d+)/(?P<nodes>\d+) nodes are available: (?P<reasons>.*)")
+_NODES = LazyRegex(r"(?P<fit>\d+)/(?P<nodes>\d+) nodes are (?:un)?available: (?P<reasons>.*)")
 _ROLE_TAINTS = ("node-role.kubernetes.io/", "node.kubernetes.io/master", "CriticalAddonsOnly")
+_CARD_RESOURCES = {"CardInsufficientMemory": "nvidia.com/gpumem", "CardInsufficientCore": "nvidia.com/gpucores"}
 _STATE_TAINTS = (
     "node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cilium.io/", "ToBeDeleted", "DeletionCandidate",
     "karpenter.sh/", "ebs.csi.aws.com/",
@@ -153,6 +154,8 @@ def scheduling(text: str) -> Iterator[K8sScheduling]:
         fact.assigned = True
     if short := re.search(r"(\d+) Insufficient ((?:alpha\.kubernetes\.io/nvidia-|nvidia\.com/)[\w.-]*\w)", reasons):
         fact.insufficient, fact.resource = int(short[1]), short[2]
+    elif card := re.search(r"(\d+) (\w*Insufficient(?:Memory|Core|Device|Request)|Card\w+Exhausted)\b", reasons):  # HAMi
+        fact.insufficient, fact.resource = int(card[1]), _CARD_RESOURCES.get(card[2], "nvidia.com/gpu")
     for number, braces in re.findall(r"(\d+) node\(s\) had (?:untolerated )?taints? \{([^}]*)\}", reasons):
         taint = braces.strip().removesuffix(":").strip()
         if taint.startswith(_ROLE_TAINTS):
@@ -487,7 +490,7 @@ FORMATS = (
     ),
     Format("kubectl get daemonset", ("nvidia-", "device-plugin", "gpu-feature-discovery"), daemonset_row, lines=1),
     Format("kubectl get runtimeclass", ("HANDLER",), runtime_classes, lines=20),
-    Format("scheduler message", (" nodes are available: ",), scheduling, lines=30),
+    Format("scheduler message", (" nodes are available: ", " nodes are unavailable: "), scheduling, lines=30),
     Format("kubectl get nodes", ("NAME ",), node_list, lines=300),
     Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),

@@ -383,6 +383,7 @@ _REFUSALS: tuple[tuple[str, LazyRegex], ...] = (
 _NOT_FOUND = LazyRegex(
     rf"(?:FATAL: |ERROR: )?[Mm]odule (?P<a>nvidia[\w-]*) not found(?: in directory /(?:usr/)?lib/modules/(?P<kernel>{_KERNEL}))?"
     r"|could not find module by name='(?P<b>nvidia[\w-]*)'"
+    r'|error loading module \\?"(?P<c>nvidia[\w-]*)\\?": module not found'  # Talos
 )
 _INSERT = LazyRegex(
     r"(?:could not insert (?:module )?|Failed to insert (?:module )?|could not load module |Error: could not insert module )"
@@ -402,7 +403,7 @@ def module_load_error(text: str) -> Iterator[ModuleLoadError]:
     """
     message = parse_stamp(text.partition("\n")[0]).message.strip()
     if found := _NOT_FOUND.search(message):
-        name = (found["a"] or found["b"]).replace("-", "_")
+        name = (found["a"] or found["b"] or found["c"]).replace("-", "_")
         yield ModuleLoadError(name=name, reason="not_found", kernel=found["kernel"], message=message[:300])
         return
     inserted = _INSERT.search(message) or _EXIT.search(message)
@@ -473,6 +474,7 @@ FORMATS = (
         (
             "odule nvidia",
             "could not find module by name='nvidia",
+            "error loading module",
             "could not insert",
             "ailed to insert module",
             "could not load module",

@@ -85,6 +85,34 @@ def sinfo_reasons(text: str) -> Iterator[SlurmNode]:
         yield _slurm_node(found["nodes"], found["state"] or "drained", found["reason"].strip(), offset)
 
 
+_COLUMN = LazyRegex(r"[A-Z][A-Z_:()/]*$")
+
+
+def sinfo_table(text: str) -> Iterator[SlurmNode]:
+    r"""`sinfo -N -o ...` or `sinfo -Nl`: a table of nodes with a column for the reason.
+
+    >>> rows = "NODELIST STATE   REASON\ngpu-1    idle    none\ngpu-2    drained uncorrectable ECC errors on GPU 3"
+    >>> [(node.name, node.drained, node.reason) for node in sinfo_table(rows)]
+    [('gpu-1', False, None), ('gpu-2', True, 'uncorrectable ECC errors on GPU 3')]
+    """
+    lines = text.split("\n")
+    columns = lines[0].split()
+    nodes = next((name for name in ("NODELIST", "HOSTNAMES") if name in columns), None)
+    if not nodes or "REASON" not in columns or "TIMESTAMP" in columns or not all(map(_COLUMN.match, columns)):
+        raise NotThisFormat
+    before = columns.index("REASON")
+    behind = len(columns) - before - 1
+    for offset, line in enumerate(lines[1:], start=1):
+        words = line.split()
+        if len(words) <= before + behind:
+            return
+        end = len(words) - behind
+        cells = dict(zip([*columns[:before], *columns[before + 1 :]], [*words[:before], *words[end:]], strict=True))
+        reason = " ".join(words[before:end])
+        state = cells.get("STATE", "drained")
+        yield _slurm_node(cells[nodes], state, None if reason in {"none", "(null)", "N/A"} else reason, offset)
+
+
 def show_job(text: str) -> Iterator[SlurmJob]:
     r"""`scontrol show job`.
 
@@ -277,6 +305,7 @@ def slurm_setting(text: str) -> Iterator[Config]:
 FORMATS: tuple[Format, ...] = (
     Format("scontrol show node", ("NodeName=",), show_node, lines=60),
     Format("sinfo -R", ("REASON ",), sinfo_reasons, lines=200),
+    Format("sinfo table", ("REASON",), sinfo_table, lines=200),
     Format("scontrol show job", ("JobId=",), show_job, lines=60),
     Format("batch script", ("#SBATCH",), batch_script, lines=60),
     Format("gres.conf", ("AutoDetect=", "Name=gpu"), gres_conf, lines=200),
