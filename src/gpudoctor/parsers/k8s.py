@@ -154,7 +154,9 @@ def scheduling(text: str) -> Iterator[K8sScheduling]:
         fact.assigned = True
     if short := re.search(r"(\d+) Insufficient ((?:alpha\.kubernetes\.io/nvidia-|nvidia\.com/)[\w.-]*\w)", reasons):
         fact.insufficient, fact.resource = int(short[1]), short[2]
-    elif card := re.search(r"(\d+) (\w*Insufficient(?:Memory|Core|Device|Request)|Card\w+Exhausted)\b", reasons):  # HAMi
+    elif card := re.search(
+        r"(\d+) (\w*Insufficient(?:Memory|Core|Device|Request)|Card\w+Exhausted)\b", reasons
+    ):  # HAMi
         fact.insufficient, fact.resource = int(card[1]), _CARD_RESOURCES.get(card[2], "nvidia.com/gpu")
     for number, braces in re.findall(r"(\d+) node\(s\) had (?:untolerated )?taints? \{([^}]*)\}", reasons):
         taint = braces.strip().removesuffix(":").strip()
