@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
+import pytest
+
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.sources.base import Document, SourceNotes
 from gpudoctor.sources.bugreport import sections
@@ -100,3 +104,110 @@ def test_a_hung_task_of_an_earlier_boot_is_history() -> None:
     hang = next(finding for finding in report.findings if finding.id == "driver.nvidia-smi-hangs")
     assert hang.history
     assert hang.severity == "info"
+
+
+def _dmesg(*lines: str) -> str:
+    return _report("/usr/bin/dmesg:\n\n" + "\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("date", "stamp"),
+    [
+        ("Di 11. Mär 09:05:12 CET 2025", "Mär 11 06:58:02"),
+        ("mar. 11 mars 2025 09:05:12 CET", "mars 11 06:58:02"),
+        ("Вт 11 мар 2025 09:05:12 MSK", "мар 11 06:58:02"),
+        ("Sal 11 Mar 2025 09:05:12 +03", "Mar 11 06:58:02"),
+        ("di 11 mrt 2025 09:05:12 CET", "mrt 11 06:58:02"),
+        ("2025年 03月 11日 星期二 09:05:12 CST", "3月 11 06:58:02"),
+        ("Tue Mar 11 09:05:12 UTC 2025", "2025-03-11T06:58:02.000001+00:00"),
+    ],
+    ids=["German", "French", "Russian", "Turkish", "Dutch", "Chinese", "rsyslog"],
+)
+def test_dates_in_the_languages_of_real_reports(date, stamp):
+    head = _HEAD.replace("Mon Jul  7 06:43:57 PM EDT 2025", date)
+    text = _report(f"journalctl -b -0:\n\n{stamp} node01 kernel: {_XID}\n").replace(_HEAD, head)
+    report = Doctor().diagnose(TextSource({"nvidia-bug-report.log": text}))
+    lost = next(finding for finding in report.findings if finding.id == "hardware.fell-off-bus")
+    when = datetime(2025, 3, 11, 6, 58, 2, tzinfo=timezone.utc).timestamp()
+    assert lost.first_seen == pytest.approx(when, abs=1)
+    assert report.source.collected_at is not None
+    assert report.source.collected_at.startswith("2025-03-11T09:05:12")
+
+
+def test_an_event_that_stands_in_every_log_is_one_finding():
+    line = f"Jul 07 18:36:50 node01 kernel: {_XID}\n"
+    scan = (
+        "Scanning kernel log files for NVIDIA kernel messages:\n\n"
+        f"  /var/log/kern.log:\n{line}\n  /var/log/syslog:\n{line}\n  journalctl -b -0:\n{line}"
+    )
+    text = _report(scan, f"/usr/bin/dmesg:\n\n[  812.114] {_XID}\n")
+    report = Doctor().diagnose(TextSource({"nvidia-bug-report.log": text}))
+    lost = [finding for finding in report.findings if finding.id == "hardware.fell-off-bus"]
+    assert len(lost) == 1
+    places = [where.source.partition("§ ")[2] for where in lost[0].evidence]
+    assert places == ["/var/log/kern.log", "/var/log/syslog", "journalctl -b -0", "/usr/bin/dmesg:"]
+
+
+def test_repeated_messages_are_counted():
+    line = "Jul 07 18:36:50 node01 kernel: message repeated 41 times: [ NVRM: Xid (PCI:0000:01:00): 31, pid=7, name=python3, Ch 00000008]"
+    report = Doctor().diagnose(TextSource({"nvidia-bug-report.log": _report("*** /var/log/kern.log\n" + line + "\n")}))
+    assert [finding.count for finding in report.findings if finding.id == "cuda.illegal-access"] == [41]
+
+
+def test_lines_without_a_stamp_go_on_with_the_line_before():
+    report = Doctor().diagnose(
+        TextSource(
+            {
+                "nvidia-bug-report.log": _dmesg(
+                    "[   14.1] NVRM: API mismatch: the client has the version 550.107.02, but",
+                    "              NVRM: this kernel module has the version 550.90.07.  Please",
+                    "              NVRM: make sure that this kernel module and all NVIDIA driver",
+                    "              NVRM: components have the same version.",
+                )
+            }
+        )
+    )
+    assert report.findings[0].id == "driver.library-mismatch"
+    assert "550.107.02" in report.findings[0].because
+    assert "550.90.07" in report.findings[0].because
+
+
+def test_long_lines_and_bytes_that_are_no_text():
+    text = _dmesg("x" * 8192, f"[ 812.1] {_XID} " + "y" * 8192, "[ 813.0] \udcff\udcfe caf\udce9").encode(
+        "utf-8", "surrogateescape"
+    )
+    notes = SourceNotes("log", "r.log")
+    documents = list(sections("r.log", (text,), notes))
+    scanned = [
+        fact for each in documents for fact in Doctor().scanner.scan(each.name, each.chunks(), each.first_line).facts
+    ]
+    xid = next(fact for fact in scanned if fact.kind == "xid")
+    assert xid.where.text.startswith("[ 812.1] NVRM: Xid (PCI:0000:01:00): 79")
+    assert len(xid.where.text) == 500
+    assert text.split(b"\n")[xid.where.line - 1].startswith(b"[ 812.1]")
+
+
+def test_missing_and_skipped_parts_are_no_trouble():
+    report = Doctor().diagnose(
+        TextSource(
+            {
+                "nvidia-bug-report.log": _report(
+                    "*** /var/log/Xorg.0.log does not exist\n",
+                    "*** /var/log/messages is not readable\n",
+                    "Skipping vulkaninfo output (vulkaninfo not found)\n",
+                    "Skipping: /usr/bin/nvidia-smi (running in safe mode)\n",
+                    "report_skip: nvidia-debugdump\n",
+                )
+            }
+        )
+    )
+    assert (report.status, report.findings, report.source.complete) == ("ok", [], True)
+
+
+def test_a_report_that_a_hang_cut_names_the_section_and_says_so():
+    notes = SourceNotes("log", "r.log")
+    text = _report(_SCAN, "/usr/bin/nvidia-smi --query\n\n", end=False)
+    _documents(text, notes)
+    assert not notes.complete
+    assert "breaks off in section '/usr/bin/nvidia-smi --query'" in notes.problems[0]
+    assert "a symptom" in notes.problems[0]

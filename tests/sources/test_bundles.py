@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from gpudoctor.diagnosis import Doctor
 from gpudoctor.sources.open import open_sources
 
 from .test_archives import XID, tar, zipped  # isort: skip
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +146,10 @@ def test_what_a_bug_report_cannot_know(doctor, tmp_path):
     probes = {probe.name: probe.reason for probe in doctor.diagnose(open_sources([str(path)])).probes}
     assert probes["topology"] == "no part of a bug report"
     assert probes["kernel_version"] == ""
+
+
+def test_rules_on_what_a_bundle_cannot_know_stay_open(doctor):
+    report = doctor.diagnose(open_sources([str(FIXTURES / "bug-report-lost-gpu" / "nvidia-bug-report.log.gz")]))
+    undecided = {each.id: each for each in report.undecided}
+    assert undecided["container.cdi"].missing == ["cdi_spec"]
+    assert undecided["container.cdi"].ask.startswith("send ")

@@ -80,7 +80,7 @@ def _judge(link: PcieLink, views: list[Gpu]) -> None:
         link.width_missing = max(0, reach - link.width)
     if link.width and link.width_device and link.width_port:
         link.narrow_port = link.width_port < link.width_device and link.width >= link.width_port
-        if link.width_max is None and link.narrow_port:
+        if link.narrow_port:  # drivers name the GPU's width as the most, whatever the slot's is
             link.width_missing = 0
     can = link.gen_max or min((gen for gen in (link.gen_device, link.gen_port) if gen), default=None)
     if link.gen and can:

@@ -63,7 +63,17 @@ def wall_clock(date: str) -> datetime | None:
 
     >>> wall_clock("Mon Jul  7 06:43:57 PM EDT 2025"), wall_clock("Mo 30. Okt 10:18:57 CET 2023")
     (datetime.datetime(2025, 7, 7, 18, 43, 57), datetime.datetime(2023, 10, 30, 10, 18, 57))
+    >>> wall_clock("2025年 03月 11日 星期二 09:05:12 CST")
+    datetime.datetime(2025, 3, 11, 9, 5, 12)
     """
+    if numeric := re.search(
+        r"(20\d\d)(?:年|[-./]) ?(\d{1,2})(?:月|[-./]) ?(\d{1,2})(?!\d)[^:]*?(\d{1,2}):(\d\d):(\d\d)(?! ?[AP]M)", date
+    ):
+        year, month, day, hour, minute, second = map(int, numeric.groups())
+        try:
+            return datetime(year, month, day, hour, minute, second)
+        except ValueError:
+            return None
     clock = re.search(r"(\d{1,2}):(\d\d):(\d\d)(?: ([AP]M))?", date)
     year = re.search(r"\b(20\d\d)\b", date)
     if not clock or not year:
@@ -112,7 +122,10 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
             yield document
         reader.drain()
     if not reader.ended:
-        notes.incomplete(f"{name}: the report has no end mark; it breaks off in section {heading!r}")
+        notes.incomplete(
+            f"{name}: the report has no end mark; it breaks off in section {heading!r}: copied too early, or the script hung "
+            "there, which is a symptom in itself"
+        )
 
 
 class _Reader:
