@@ -1,12 +1,16 @@
 """Published bandwidths of healthy machines are not called low; those of degraded ones are."""
 
+from pathlib import Path
+
 import pytest
 
 from gpudoctor.combiners.comms import comms
+from gpudoctor.diagnosis import Doctor
 from gpudoctor.facts.base import Where
 from gpudoctor.facts.comms import CollectiveSkew, CollectiveTimeout, NcclProcess, NcclTest
 from gpudoctor.facts.host import RdmaPort
 from gpudoctor.facts.store import FactStore
+from gpudoctor.sources.open import open_sources
 
 GIB = 2**30
 HERE = Where(source="run.log")
@@ -123,3 +127,13 @@ def test_a_file_for_each_rank_is_one_job_unless_two_are_alike(numbers: tuple[int
     ]
     skews = [fact for fact in comms(FactStore(facts)) if isinstance(fact, CollectiveSkew)]
     assert [skew.ranks for skew in skews] == found
+
+
+def test_the_second_host_is_shown_by_its_own_line():
+    folder = Path(__file__).parents[2] / "fixtures" / "nccl-docker-bridge"
+    lead = Doctor().diagnose(open_sources([str(folder)])).findings[0]
+    assert [(where.line, where.text.partition(":")[0]) for where in lead.evidence] == [
+        (1, "gpu-a"),
+        (8, "gpu-b"),
+        (11, "gpu-b"),
+    ]

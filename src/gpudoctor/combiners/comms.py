@@ -96,8 +96,11 @@ def _job(processes: list[NcclProcess], ranks: list[NcclRank]) -> NcclJob:
     networks = {p.network for p in processes if p.network}
     names = dict.fromkeys(rank.gpu_name for rank in ranks if rank.gpu_name)
     first = next((fact for fact in (p for p in processes if p.version or p.era)), None) or facts[0]
+    lead = next((fact for fact in facts if fact.host), None)
+    other = next((fact for fact in facts if lead and fact.host and fact.host != lead.host), None)
     return NcclJob(
         where=first.where,
+        where_fields={"hosts": other.where} if other and other.where else {},  # the line that shows a second host
         time=first.time,
         node=first.host if len(hosts) == 1 else None,
         versions=_names(versions) or None,
