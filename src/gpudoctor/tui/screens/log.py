@@ -15,14 +15,16 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from gpudoctor.tui.logtext import LogText
-from gpudoctor.tui.rows import plain
+from gpudoctor.tui.rows import chop, plain, row
 from gpudoctor.tui.widgets.keybar import KeyBar
 from gpudoctor.tui.widgets.logview import LogView
+from gpudoctor.tui.widgets.rows import Lines
 from gpudoctor.tui.widgets.styles import PARTS
 
+_WHOLE = 3  # rows for the line under the cursor
 _HELP = (
     "The text that evidence was read from, as it stands; lines that findings quote are marked, at the right edge is a map"
-    " of them. Nothing is loaded but what is on the screen, so it may be of any size."
+    " of them. Below stands the line under the cursor in full. Nothing is loaded but what is on the screen, so it may be of any size."
 )
 
 
@@ -62,6 +64,7 @@ class LogScreen(Screen[None]):
         """Lay the screen out."""
         with Vertical(id="log-pane", classes="pane view"):
             yield self._view
+        yield Lines(id="whole")
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -114,6 +117,17 @@ class LogScreen(Screen[None]):
     @on(LogView.Moved)
     def _moved(self) -> None:
         self._title()
+        self._show_whole()
+
+    def on_resize(self) -> None:
+        """The line breaks elsewhere."""
+        self._show_whole()
+
+    def _show_whole(self) -> None:
+        """Show the line under the cursor in full below the others, as what matters often stands at its end."""
+        whole = self.query_one("#whole", Lines)
+        line = plain((self._text.read(self._view.cursor, 1) or [""])[0])
+        whole.show([row((part, "quote")) for part in chop(line, self.size.width - 2)[:_WHOLE]])
 
     # ---- searching ---------------------------------------------------------------------------------------------------
 

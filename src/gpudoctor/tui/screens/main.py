@@ -473,7 +473,7 @@ class MainScreen(Screen[None]):
             if not self._examining:
                 yield SystemCommand("Suppress", "Live with this finding until a day", self.action_suppress)
         if self.report is not None:
-            yield SystemCommand("Save report", "As text, Markdown or JSON", self.action_save)
+            yield SystemCommand("Save report", "As text, Markdown, HTML or JSON", self.action_save)
             for finding in self.report.findings:
                 title = plain(finding.title)
                 yield SystemCommand(f"Go to: {title}", plain(finding.id), partial(self.reveal, finding.key))
