@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import pairwise
 
 import pytest
 
-from gpudoctor.parsers.base import NotThisFormat
+from gpudoctor.parsers.base import Malformed, NotThisFormat
 from gpudoctor.parsers.container import compose_file
 from gpudoctor.parsers.k8s import component_of, described, manifest, pod_row, scheduling
 
@@ -97,3 +98,30 @@ def test_aliases_that_grow_beyond_all_measure(aliases: str) -> None:
         list(manifest(f"apiVersion: v1\nkind: Pod\n{aliases}"))
     with pytest.raises(NotThisFormat):
         list(compose_file(f"services:\n  s: {{image: x}}\n{aliases}"))
+
+
+POD = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}'
+
+
+def test_a_cut_object_is_told_as_such() -> None:
+    with pytest.raises(Malformed, match="cut or damaged"):
+        list(manifest(POD[:60]))
+
+
+def test_of_a_list_too_long_for_one_look_each_member_is_read() -> None:
+    with pytest.raises(NotThisFormat):
+        list(manifest("{\n" + '"x": 1,\n' * 2000))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"kind": "List", "items": {"a": 1}}',
+        '{"kind": "Node", "metadata": [], "spec": {"taints": 7}, "status": {"nodeInfo": "x", "capacity": []}}',
+        '{"kind": "Pod", "spec": {"containers": [{"env": {"a": 1}, "resources": [], "securityContext": 3}, 7]}}',
+        "[" * 5000,
+    ],
+)
+def test_objects_of_an_unheard_shape(odd: str) -> None:
+    with contextlib.suppress(NotThisFormat, Malformed):
+        assert all(fact.kind in ("k8s_node", "k8s_pod") for fact in manifest(odd))

@@ -9,8 +9,10 @@ from typing import Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.container import K8sDaemonSet, K8sNode, K8sPod, K8sScheduling, RuntimeClass
-from gpudoctor.parsers.base import Format, NotThisFormat, yaml_data
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat, yaml_data
 from gpudoctor.patterns.lazy import LazyRegex
+
+_LONGEST = 2000  # lines of an object that is read at once
 
 # Names under which the plugin, the operator and their charts deploy; the first that fits decides.
 _COMPONENTS: tuple[tuple[str, LazyRegex], ...] = tuple(
@@ -380,8 +382,12 @@ def _documents(text: str) -> Iterator[dict[str, Any]]:
     if text.lstrip().startswith("{"):
         try:
             data, _ = json.JSONDecoder().raw_decode(text.lstrip())
-        except ValueError:
-            raise NotThisFormat from None
+        except json.JSONDecodeError as error:
+            if text.count("\n") >= _LONGEST - 1:  # a list longer than is read at once: its members are read each
+                raise NotThisFormat from None
+            raise Malformed(
+                f"the JSON is cut or damaged ({error.msg}, in line {error.lineno} of it); what follows was not read"
+            ) from None
         yield data
         return
     lines = text.split("\n")
@@ -408,7 +414,8 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
     metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
     name = str(metadata.get("name") or metadata.get("generateName") or "unnamed")
     if kind == "List":
-        for member in (data.get("items") or [])[:500]:
+        items = data.get("items")
+        for member in items[:500] if isinstance(items, list) else ():
             yield from _object(member, depth + 1)
         return
     if kind == "RuntimeClass" and data.get("handler"):
@@ -433,7 +440,8 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
         for key, value in (limits or {}).items() if isinstance(limits, dict) else ():
             if str(key).startswith("nvidia.com/") and str(value).isdigit():
                 gpus += int(value)
-        for variable in container.get("env") or []:
+        variables = container.get("env")
+        for variable in variables if isinstance(variables, list) else ():
             if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
                 visible = str(variable.get("value"))
         security = container.get("securityContext")
@@ -465,9 +473,11 @@ def _node_object(name: str, data: dict[str, Any]) -> K8sNode:
         return sum(int(v) for k, v in amounts.items() if str(k).startswith("nvidia.com/") and str(v).isdigit())
 
     spec = data["spec"] if isinstance(data.get("spec"), dict) else {}
-    taints = [t for t in spec.get("taints") or [] if isinstance(t, dict)]
-    labels = (data.get("metadata") or {}).get("labels") or {}
-    info = status.get("nodeInfo") or {}
+    listed = spec.get("taints")
+    taints = [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
+    metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
+    labels = metadata["labels"] if isinstance(metadata.get("labels"), dict) else {}
+    info = status["nodeInfo"] if isinstance(status.get("nodeInfo"), dict) else {}
     return K8sNode(
         name=name,
         capacity=count("capacity"),
@@ -496,5 +506,5 @@ FORMATS = (
     Format("kubectl get nodes", ("NAME ",), node_list, lines=300),
     Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),
-    Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=2000, back=1),
+    Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=_LONGEST, back=1),
 )  # fmt: skip

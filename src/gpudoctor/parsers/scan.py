@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is o
 MAX_ALIKE = 50_000  # messages of one text that are remembered so that they need not be read again
 _CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = LazyRegex(r"message repeated (\d+) times")
+# A row of nvidia-smi's process list: the name in it is the program's choice, not a message of anybody.
+_PROCESS_ROW = re.compile(rb"\|\s+\d+\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d+\s+(?:M\+)?[CG](?:\+[CG])?\s")
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
@@ -105,6 +108,10 @@ class _Line:
         self._stamp: Stamp | None = None
 
     @property
+    def names_a_process(self) -> bool:
+        return self.raw.startswith(b"|", self.start) and _PROCESS_ROW.match(self.raw, self.start) is not None
+
+    @property
     def text(self) -> str:
         if self._text is None:
             self._text = decode(self.raw[self.start : min(self.stop, self.start + 2 * MAX_LINE)])
@@ -165,7 +172,7 @@ class _TextScan:
             if anchor in seen:
                 continue
             seen.add(anchor)
-            for user in users[anchor]:
+            for user in () if line.names_a_process else users[anchor]:
                 if isinstance(user, LogPattern):
                     self._match(user, line)
                 elif not isinstance(user, Format):

@@ -69,9 +69,8 @@ def wall_clock(date: str) -> datetime | None:
     if numeric := re.search(
         r"(20\d\d)(?:年|[-./]) ?(\d{1,2})(?:月|[-./]) ?(\d{1,2})(?!\d)[^:]*?(\d{1,2}):(\d\d):(\d\d)(?! ?[AP]M)", date
     ):
-        year, month, day, hour, minute, second = map(int, numeric.groups())
         try:
-            return datetime(year, month, day, hour, minute, second)
+            return datetime(*map(int, numeric.groups()))  # type: ignore[arg-type]  # six numbers, none of them a zone
         except ValueError:
             return None
     clock = re.search(r"(\d{1,2}):(\d\d):(\d\d)(?: ([AP]M))?", date)
