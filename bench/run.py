@@ -270,6 +270,7 @@ def main() -> None:
     parser.add_argument("what", nargs="*", default=["startup", "live", "log", "nccl", "bundle"])
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured is an installed package, which has its bytecode
     for name in args.what:
         {
             "startup": startup,

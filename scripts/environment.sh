@@ -24,3 +24,6 @@ $pip install -e ".[durable${EXTRAS:+,$EXTRAS}]" 2>"$venv/durable.log" || {
     echo "durable-rules can't be built here (see $venv/durable.log); the built-in engine does its work" >&2
     $pip install -e ".${EXTRAS:+[$EXTRAS]}"
 }
+# Compile once, as pip does for packages that aren't editable: the modules, and (by a first run) the rules.
+env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -m compileall -q src/gpudoctor || true
+printf '' | env -u PYTHONDONTWRITEBYTECODE "$venv/bin/gpudoctor" diagnose --json --exit-zero - >/dev/null
