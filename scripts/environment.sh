@@ -26,4 +26,4 @@ $pip install -e ".[durable${EXTRAS:+,$EXTRAS}]" 2>"$venv/durable.log" || {
 }
 # Compile once, as pip does for packages that aren't editable: the modules, and (by a first run) the rules.
 env -u PYTHONDONTWRITEBYTECODE "$venv/bin/python" -m compileall -q src/gpudoctor || true
-printf '' | env -u PYTHONDONTWRITEBYTECODE "$venv/bin/gpudoctor" diagnose --json --exit-zero - >/dev/null
+echo compile | env -u PYTHONDONTWRITEBYTECODE "$venv/bin/gpudoctor" diagnose --json --exit-zero - >/dev/null
