@@ -20,12 +20,12 @@ from rich.style import Style
 from gpudoctor.tui.app import GpuDoctorApp
 from gpudoctor.tui.widgets.styles import Styles
 
-_MARK = "part:"
+_MARK, _LOOK = "part:", "look"
 _CELL, _LINE = 8, 18
 # Scroll bars: how Textual draws them is its own affair.
 _BARS = str.maketrans(dict.fromkeys("▁▂▃▄▅▆▇▔▏▎▍▌▋▊▉", " "))
 _LINES = re.compile(r'<text class="line" y="\d+"[^>]*>(.*?)</text>')
-_RUNS = re.compile(r'<tspan class="([^"]*)" x="(\d+)"[^>]*>(.*?)</tspan>')
+_RUNS = re.compile(r'<tspan class="([^"]*?) ?look\d+" x="(\d+)">(.*?)</tspan>')
 
 
 @contextmanager
@@ -42,63 +42,73 @@ class Sheet:
     """Screens of one terminal, one below the other."""
 
     width: int
-    screens: list[tuple[str, list[str], str]] = field(default_factory=list)  # title, lines, rectangles
-    _top: int = 0
+    _parts: list[str] = field(default_factory=list)
+    _looks: dict[str, str] = field(default_factory=dict)  # declarations -> name of the class that has them
+    _rows: int = 0
 
     def take(self, title: str, app: GpuDoctorApp) -> None:
         """Add what is on the screen now."""
-        self._top += 2
-        lines, behind = [], []
-        for strip in app.screen._compositor.render_strips():
-            self._top += 1
-            line, fills = _line(list(strip), self._top * _LINE)
-            lines.append(line)
-            behind += fills
-        self.screens.append((title, lines, "".join(behind)))
+        strips = [list(strip) for strip in app.screen._compositor.render_strips()]
+        self._parts.append(f'<text class="title" y="{(self._rows + 1) * _LINE}">{escape(title)}</text>')
+        top = self._rows + 2
+        fills: dict[str, list[str]] = {}
+        for number, segments in enumerate(strips):
+            for back, x, size in _backs(segments):
+                fills.setdefault(back, []).append(f"M{x * _CELL} {(top + number - 1) * _LINE + 4}h{size * _CELL}v{_LINE}h-{size * _CELL}z")  # fmt: skip
+        self._parts += [f'<path fill="{back}" d="{"".join(shapes)}"/>' for back, shapes in fills.items()]
+        self._parts += [self._line(segments, (top + number) * _LINE) for number, segments in enumerate(strips)]
+        self._rows = top + len(strips)
+
+    def _line(self, segments: list[Segment], y: int) -> str:
+        """One line of cells: a run of them for each look."""
+        runs: list[tuple[str, str, int]] = []  # classes, text, column
+        x = 0
+        for text, style, _ in segments:
+            shown = text.translate(_BARS)
+            if shown.strip():
+                front, _back = _colours(style)
+                declared = f"fill:{front}" + (";font-weight:bold" if style and style.bold else "")
+                look = self._looks.setdefault(declared, f"{_LOOK}{len(self._looks)}")
+                classes = " ".join([*_names(style), look])
+                if runs and runs[-1][0] == classes and runs[-1][2] + cell_len(runs[-1][1]) == x:
+                    runs[-1] = (classes, runs[-1][1] + shown, runs[-1][2])
+                else:
+                    runs.append((classes, shown, x))
+            x += cell_len(text)
+        spans = [f'<tspan class="{classes}" x="{column * _CELL}">{escape(text.rstrip())}</tspan>' for classes, text, column in runs]  # fmt: skip
+        return f'<text class="line" y="{y}">{"".join(spans)}</text>' if spans else ""
 
     def svg(self) -> str:
         """The sheet."""
-        height = (self._top + 1) * _LINE
-        wide = self.width * _CELL
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {height}" width="{wide}" height="{height}"'
-            ' font-family="monospace" font-size="13" xml:space="preserve">',
-            f'<rect width="{wide}" height="{height}" fill="#000000"/>',
-        ]
-        top = 0
-        for title, lines, behind in self.screens:
-            parts.append(f'<text class="title" y="{(top + 1) * _LINE}" fill="#ffffff">{escape(title)}</text>')
-            parts += [behind, *filter(None, lines)]
-            top += 2 + len(lines)
-        return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _line(segments: list[Segment], y: int) -> tuple[str, list[str]]:
-    """One line of cells as text, and the rectangles behind it."""
-    runs: list[tuple[str, str, str, int]] = []
-    fills = []
-    x = 0
-    for text, style, _ in segments:
-        size = cell_len(text)
-        names = (
-            " ".join(sorted(key.removeprefix(_MARK) for key in style.meta if key.startswith(_MARK))) if style else ""
+        wide, high = self.width * _CELL, (self._rows + 1) * _LINE
+        looks = "".join(f".{name}{{{declared}}}" for declared, name in self._looks.items())
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
+            ' font-family="monospace" font-size="13" xml:space="preserve">'
         )
-        front, back = _colours(style)
-        if back:
-            fills.append(f'<rect x="{x * _CELL}" y="{y - 13}" width="{size * _CELL}" height="{_LINE}" fill="{back}"/>')
-        shown = text.translate(_BARS)
-        if shown.strip():
-            looks = f' fill="{front}"' + (' font-weight="bold"' if style and style.bold else "")
-            if runs and runs[-1][0] == names and runs[-1][1] == looks and runs[-1][3] + cell_len(runs[-1][2]) == x:
-                runs[-1] = (names, looks, runs[-1][2] + shown, runs[-1][3])
-            else:
-                runs.append((names, looks, shown, x))
-        x += size
-    spans = [
-        f'<tspan class="{names}" x="{start * _CELL}"{looks} textLength="{cell_len(text.rstrip()) * _CELL}">{escape(text.rstrip())}</tspan>'
-        for names, looks, text, start in runs
-    ]
-    return (f'<text class="line" y="{y}">{"".join(spans)}</text>' if spans else ""), fills
+        style = f"<style>.title{{fill:#fff}}{looks}</style>"
+        ground = f'<rect width="{wide}" height="{high}"/>'
+        return "\n".join([head, style, ground, *filter(None, self._parts), "</svg>"]) + "\n"
+
+
+def _names(style: Style | None) -> list[str]:
+    """The names that the stylesheet gives a part, without those of Textual's own parts."""
+    return sorted(key.removeprefix(_MARK) for key in style.meta if key.startswith(_MARK) and key != _MARK) if style else []  # fmt: skip
+
+
+def _backs(segments: list[Segment]) -> Iterator[tuple[str, int, int]]:
+    """Stretches of one background: colour, first column, columns."""
+    x = start = 0
+    colour = ""
+    for text, style, _ in segments:
+        back = _colours(style)[1]
+        if back != colour:
+            if colour and x > start:
+                yield colour, start, x - start
+            colour, start = back, x
+        x += cell_len(text)
+    if colour and x > start:
+        yield colour, start, x - start
 
 
 def _colours(style: Style | None) -> tuple[str, str]:
