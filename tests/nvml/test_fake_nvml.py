@@ -608,7 +608,10 @@ def test_one_fault_and_the_neighbours_are_well(ask, scenario, expression, bad, g
 # ---- Scenarios -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", sorted(set(scenario_names()) - {"hang", "hang-init"}))
+ANSWERING = [name for name in scenario_names() if not any("hang" in key for key, _ in compile_scenario(name))]
+
+
+@pytest.mark.parametrize("scenario", ANSWERING)
 def test_pynvml_can_ask_everything_and_no_key_is_idle(lib_dir, scenario):
     done = subprocess.run(
         [sys.executable, SWEEP],
@@ -616,6 +619,7 @@ def test_pynvml_can_ask_everything_and_no_key_is_idle(lib_dir, scenario):
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
