@@ -211,7 +211,13 @@ def _pairs(
         if told is not None:
             style = grade(told)
             link = (fit(plain(told.title), width - wide - 4), "link")
-            yield row(" " * (wide + 2), (f"{SYMBOLS[style]} ", style), link, action=Goto(told.key))
+            yield row(
+                " " * (wide + 2),
+                (f"{SYMBOLS[style]} ", style),
+                link,
+                key=f"{title}:{name}:finding",
+                action=Goto(told.key),
+            )
     yield row("")
 
 
