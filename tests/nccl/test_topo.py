@@ -179,3 +179,33 @@ def test_peer_to_peer_matrix_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixt
     status, text = drawn(capsys, str(tmp_path))
     assert status == 1
     assert "GPU0 - GPU1: no peer-to-peer (chipset not supported)" in text
+
+
+def test_a_machine_without_any_tool_is_drawn_from_sysfs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sys = tmp_path / "sys"
+    group = sys / "kernel/iommu_groups/7"
+    group.mkdir(parents=True)
+    (group / "type").write_text("DMA-FQ\n")
+    (sys / "bus/pci/devices").mkdir(parents=True)
+    port = sys / "class/infiniband/mlx5_0/ports/1"
+    port.mkdir(parents=True)
+    port.joinpath("state").write_text("4: ACTIVE\n")
+    port.joinpath("rate").write_text("400 Gb/sec (4X NDR)\n")
+    bridge = sys / "devices/pci0000:3a/0000:3a:00.0"
+    for place, vendor, kind in (
+        (bridge, "0x8086", "0x060400"),
+        (bridge / "0000:3b:00.0", "0x10de", "0x030200"),
+        (bridge / "0000:3c:00.0", "0x15b3", "0x020700"),
+    ):
+        place.mkdir(parents=True)
+        place.joinpath("vendor").write_text(f"{vendor}\n")
+        place.joinpath("class").write_text(f"{kind}\n")
+        place.joinpath("numa_node").write_text("1\n")
+        place.joinpath("iommu_group").symlink_to(group)
+        (sys / "bus/pci/devices" / place.name).symlink_to(f"../../../{place.relative_to(sys)}")
+    (sys / "class/infiniband/mlx5_0/device").symlink_to("../../../0000:3c:00.0")
+    status, text = drawn(capsys, "--root", str(tmp_path))
+    assert status == 0
+    assert "GPU0    -     PIX" in text
+    assert "└─ 0000:3a:00.0  PCIe bridge\n   ├─ GPU0  0000:3b:00.0  nearest adapter mlx5_0\n" in text
+    assert "IOMMU: on, translating" in text

@@ -159,6 +159,7 @@ class PciDevice(Fact, kw_only=True):
     slot: str | None = None
     numa_node: int | None = None
     iommu_group: int | None = None
+    iommu: str | None = None  # what the IOMMU does with its group: pass-through, translating
     parent: str | None = None
     secondary_bus: str | None = None  # of a bridge, such as 0000:3b
     unreadable: bool | None = None  # configuration space reads all ones (rev ff, header type 7f)

@@ -336,6 +336,9 @@ def _rank(path: str) -> int:
 
 
 def _iommu(store: FactStore, devices: dict[str, PciDevice]) -> str | None:
+    modes = {device.iommu for device in devices.values() if device.type == "gpu" and device.iommu}
+    if modes:
+        return "on, translating the addresses of GPUs" if "translating" in modes else "pass-through"
     options = {str(fact.value("name")): str(fact.value("setting")) for fact in store.of("kernel_option")}
     if "pt" in (options.get("iommu"), options.get("iommu.passthrough")) or options.get("iommu.passthrough") == "1":
         return "pass-through"

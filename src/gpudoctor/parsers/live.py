@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gpudoctor.facts.base import Fact
+from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.driver import ModuleParameter, Service
 from gpudoctor.facts.gpu import GpuCount
 from gpudoctor.facts.host import Cpu, PciDevice, Process, RdmaPort
@@ -15,6 +15,12 @@ from gpudoctor.patterns.lazy import LazyRegex
 
 _PCI = LazyRegex(
     r"/sys/bus/pci/devices/(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])/(?P<name>[\w/]+): (?P<value>.*)$"
+)
+_PLACE = LazyRegex(r"/sys/bus/pci/devices/(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): -> (?P<target>\S+)$")
+_GROUP = LazyRegex(r"/sys/kernel/iommu_groups/(?P<group>\d+)/type: (?P<type>\S+)$")
+_MODES = {"identity": "pass-through", "DMA": "translating", "DMA-FQ": "translating"}
+_ADAPTER = LazyRegex(
+    r"/sys/class/infiniband/(?P<device>[^/]+)/device(?:/numa_node: (?P<numa>\d+)|: -> \S*?(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))$"
 )
 _PORT = LazyRegex(r"/sys/class/infiniband/(?P<device>[^/]+)/ports/(?P<port>\d+)/(?P<name>[\w/]+): (?P<value>.*)$")
 NVIDIA = 0x10DE
@@ -66,10 +72,25 @@ def sysfs_pci(text: str) -> Iterator[Fact]:
     >>> sample = "/sys/bus/pci/devices/0000:3b:00.0/vendor: 0x10de\\n/sys/bus/pci/devices/0000:3b:00.0/class: 0x030200"
     >>> [(fact.pci, fact.type) for fact in sysfs_pci(sample) if fact.kind == "pci_device"]
     [('0000:3b:00.0', 'gpu')]
+    >>> sample = "/sys/bus/pci/devices/0000:3b:00.0: -> ../../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0"
+    >>> next(sysfs_pci(sample)).parent
+    '0000:3a:00.0'
     """
     devices: dict[str, dict[str, str]] = {}
     places: dict[str, int] = {}
+    groups: dict[str, str] = {}
+    last = 0
     for number, line in enumerate(text.split("\n")):
+        if place := _PLACE.match(line):
+            above = place["target"].split("/")[-2:-1]
+            devices.setdefault(place["pci"], {})["parent"] = above[0] if above and above[0].count(":") == 2 else ""
+            places.setdefault(place["pci"], number)
+            last = number
+            continue
+        if group := _GROUP.match(line):
+            groups[group["group"]] = group["type"]
+            last = number
+            continue
         found = _PCI.match(line)
         if not found:
             if line.strip():
@@ -77,6 +98,7 @@ def sysfs_pci(text: str) -> Iterator[Fact]:
             continue
         devices.setdefault(found["pci"], {})[found["name"]] = found["value"]
         places.setdefault(found["pci"], number)
+        last = number
     if not devices:
         raise NotThisFormat
     gpus = 0
@@ -87,7 +109,8 @@ def sysfs_pci(text: str) -> Iterator[Fact]:
             type_ = None
         is_gpu = vendor == NVIDIA and type_ == "gpu"
         gpus += is_gpu
-        driver = values.get("driver", "").removeprefix("-> ") or None
+        driver = _target(values.get("driver"))
+        group_number = _target(values.get("iommu_group")) or ""
         yield PciDevice(
             at=places[pci],
             gpu=pci if is_gpu else None,
@@ -104,22 +127,38 @@ def sysfs_pci(text: str) -> Iterator[Fact]:
             link_width_max=_number(values.get("max_link_width")),
             numa_node=_number(values.get("numa_node")),
             power_state=values.get("power_state"),
+            parent=values.get("parent") or None,
+            iommu_group=_number(group_number),
+            iommu=_MODES.get(groups.get(group_number, "")),
         )
-    yield GpuCount(seen_by="sysfs", number=gpus)
+    yield GpuCount(seen_by="sysfs", number=gpus, at=last)
 
 
-def sysfs_rdma(text: str) -> Iterator[RdmaPort]:
+def _target(value: str | None) -> str | None:
+    """The name of what a link leads to."""
+    return value.removeprefix("-> ").rpartition("/")[2] or None if value else None
+
+
+def sysfs_rdma(text: str) -> Iterator[Fact]:
     """Lines `/sys/class/infiniband/<device>/ports/<n>/<attribute>: <value>`.
 
     >>> sample = "/sys/class/infiniband/mlx5_0/ports/1/state: 4: ACTIVE\\n/sys/class/infiniband/mlx5_0/ports/1/rate: 400 Gb/sec (4X NDR)"
-    >>> [(port.device, port.state, port.rate) for port in sysfs_rdma(sample)]
+    >>> [(port.device, port.state, port.rate) for port in sysfs_rdma(sample) if port.kind == "rdma_port"]
     [('mlx5_0', 'active', 400.0)]
     """
     ports: dict[tuple[str, int], dict[str, Any]] = {}
+    adapters: dict[str, dict[str, Any]] = {}
+    last = 0
     for number, line in enumerate(text.split("\n")):
-        if found := _PORT.match(line):
+        if adapter := _ADAPTER.match(line):
+            known = {name: value for name, value in adapter.groupdict().items() if value and name != "device"}
+            adapters.setdefault(adapter["device"], {}).update(known)
+        elif found := _PORT.match(line):
             entry = ports.setdefault((found["device"], int(found["port"])), {"at": number})
             entry[found["name"]] = found["value"]
+        elif line.strip():
+            break
+        last = number if line.strip() else last
     if not ports:
         raise NotThisFormat
     for (device, port), values in ports.items():
@@ -132,7 +171,10 @@ def sysfs_rdma(text: str) -> Iterator[RdmaPort]:
             physical=_word(values.get("phys_state")),
             rate=float(rate[0]) if rate else None,
             link_layer=(values.get("link_layer") or "").lower() or None,
+            pci=adapters.get(device, {}).get("pci"),
+            numa_node=_number(adapters.get(device, {}).get("numa")),
         )
+    yield Probed(what="rdma_port", at=last)
 
 
 def _word(value: str | None) -> str | None:

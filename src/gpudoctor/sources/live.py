@@ -66,14 +66,14 @@ class LiveHost:
             return Answer("failed", reason=error.strerror or str(error))
 
     def tree(self, patterns: list[str], max_bytes: int) -> Answer:
-        """Read many one-line files as lines `path: value`; links as `path: -> name of the target`."""
+        """Read many one-line files as lines `path: value`; links as `path: -> target`."""
         lines: list[str] = []
         for pattern in patterns:
             for path in self.paths(pattern):
                 shown = self.shown(path)
                 try:
                     if path.is_symlink():
-                        lines.append(f"{shown}: -> {path.readlink().name}")
+                        lines.append(f"{shown}: -> {path.readlink().as_posix()}")
                     elif path.is_file():
                         value = path.read_bytes()[:512].decode("utf-8", "replace").strip().replace("\n", " ")
                         lines.append(f"{shown}: {value}")
