@@ -37,6 +37,8 @@ async def take(name: str, sample: str, keys: list[str]) -> str:
     app = GpuDoctorApp(OfflineExamination(sources, Settings()), WalkFile(Path("/dev/null/walks.json")))
     async with app.run_test(size=SIZE) as pilot:
         while app.report is None or app.examining:
+            if app.failure is not None:
+                raise SystemExit(app.failure[0])
             await pilot.pause(0.05)
         await settled(pilot)
         for key in keys:
