@@ -28,7 +28,7 @@ _WORDINGS: tuple[tuple[str, bool, LazyRegex], ...] = tuple(
         ("sglang", True, rf"input length \((?P<needed_tokens>{_N}) tokens\) exceeds the maximum allowed length \((?P<available_tokens>{_N}) tokens\).{{0,60}}KV cache"),
         ("tensorrt-llm", True, rf"max KV cache length of input sequences \((?P<needed_tokens>{_N})\) exceeds the KV cache manager's maximum supported length \((?P<available_tokens>{_N})\)"),
         ("tensorrt-llm", True, r"Can't allocate (?:enough )?(?:new )?blocks?\b.{0,20}KV ?cache"),
-        ("tensorrt-llm", True, r"component could not be created: KV cache(?:.{0,60}Total GPU memory \(GiB\): (?P<total_gib>[\d.]+))?"),
+        ("tensorrt-llm", True, r"component could not be created: KV cache(?:.{0,60}Total GPU memory \(GiB\): (?P<total_gib>\d+(?:\.\d+)?))?"),
         ("tensorrt-llm", True, r"(?:Impossible to fit any sequence in kvCache|No (?:free|available) blocks? (?:left )?(?:in|for).{0,20}KV ?cache|not enough (?:free )?memory .{0,30}kv ?cache|kv ?cache.{0,40}(?:insufficient|not enough) (?:GPU )?memory)"),
         ("tgi", True, rf"Not enough memory to handle (?P<needed_tokens>{_N}) (?:total|prefill) tokens(?: with .{{0,60}})?\. You need to (?:decrease|increase)"),
         ("tgi", True, r"Not enough memory to run with (?:the )?`?--?max-batch-(?:prefill|total)-tokens"),
@@ -100,13 +100,13 @@ def _mib(text: str) -> float | None:
 
 
 _VLLM = LazyRegex(
-    r"Free memory on device(?: (?P<device>\S+))? \((?P<free>[\d.]+)/(?P<total>[\d.]+) Gi?B\) on startup is less than desired "
-    r"GPU memory utilization \([\d.]+, (?P<wanted>[\d.]+) Gi?B\)"
+    r"Free memory on device(?: (?P<device>\S+))? \((?P<free>\d+(?:\.\d+)?)/(?P<total>\d+(?:\.\d+)?) Gi?B\) on startup is less than desired "
+    r"GPU memory utilization \([\d.]+, (?P<wanted>\d+(?:\.\d+)?) Gi?B\)"
 )
-_TF_NEW = LazyRegex(r"totalMemory: (?P<total>[\d.]+\s*[KMGT]i?B) freeMemory: (?P<free>[\d.]+\s*[KMGT]i?B)")
-_TF_OLD = LazyRegex(r"Total memory: (?P<total>[\d.]+\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>[\d.]+\s*[KMGT]i?B)")
+_TF_NEW = LazyRegex(r"totalMemory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B) freeMemory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)")
+_TF_OLD = LazyRegex(r"Total memory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)")
 _OLLAMA = LazyRegex(
-    r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>[\d.]+ [KMGT]i?B)\" available=\"(?P<free>[\d.]+ [KMGT]i?B)\""
+    r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>\d+(?:\.\d+)? [KMGT]i?B)\" available=\"(?P<free>\d+(?:\.\d+)? [KMGT]i?B)\""
 )
 
 

@@ -24,7 +24,7 @@ _ADAPTER = LazyRegex(
 )
 _PORT = LazyRegex(r"/sys/class/infiniband/(?P<device>[^/]+)/ports/(?P<port>\d+)/(?P<name>[\w/]+): (?P<value>.*)$")
 NVIDIA = 0x10DE
-_SPEED = LazyRegex(r"([\d.]+) GT/s")
+_SPEED = LazyRegex(r"(\d+(?:\.\d+)?) GT/s")
 
 
 def _hex(value: str | None) -> int | None:
@@ -162,7 +162,7 @@ def sysfs_rdma(text: str) -> Iterator[Fact]:
     if not ports:
         raise NotThisFormat
     for (device, port), values in ports.items():
-        rate = re.match(r"[\d.]+", values.get("rate", ""))
+        rate = re.match(r"\d+(?:\.\d+)?", values.get("rate", ""))
         yield RdmaPort(
             at=values["at"],
             device=device,

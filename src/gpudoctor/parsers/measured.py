@@ -105,7 +105,7 @@ def _cell(value: Any) -> str:
 _TEST = LazyRegex(r"RDMA_(?P<what>Write|Read)|(?P<send>Send) (?:Bidirectional )?BW Test")
 _PAIR = LazyRegex(r"(?P<key>Device|Mtu|Link type)\s*: (?P<value>[\w.+-]+)")
 _RESULTS = LazyRegex(r"#bytes\s+#?iterations\s+BW peak\[(?P<unit>MB|Gb|MiB)/sec\]")
-_RESULT = LazyRegex(r"\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<peak>[\d.]+)\s+(?P<average>[\d.]+)\s+(?P<rate>[\d.]+)")
+_RESULT = LazyRegex(r"\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<peak>\d+(?:\.\d+)?)\s+(?P<average>\d+(?:\.\d+)?)\s+(?P<rate>\d+(?:\.\d+)?)")
 _MIB_TO_GBITS = 1.048576 * 8 / 1000
 
 

@@ -1,0 +1,73 @@
+"""Whatever a text holds, a parser reads it or says that it can't: never another exception, never seconds.
+
+More examples: GPUDOCTOR_FUZZ=100000 python -m pytest tests/parsers/test_any_text.py
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gpudoctor.parsers.formats import FORMATS
+from gpudoctor.parsers.scan import Scanner
+
+RULES = Path(__file__).parents[1] / "rules"
+EXAMPLES = int(os.environ.get("GPUDOCTOR_FUZZ", "200"))
+SCANNER = Scanner(FORMATS, ())
+
+
+def samples() -> list[str]:
+    """The texts of the rules' tests: every format that a rule rests on is among them."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    areas = [yaml.load(path.read_text(encoding="utf-8"), loader) for path in sorted(RULES.glob("*.yaml"))]
+    cases = [case for area in areas for rule in area.values() for kind in rule.values() for case in kind]
+    return sorted({text for case in cases for text in case["files"].values() if len(text) < 4000})
+
+
+SAMPLES = samples()
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> str:
+    """A sample with parts cut out, doubled, mixed with another's, or numbers made strange."""
+    text = draw(st.sampled_from(SAMPLES))
+    for _ in range(draw(st.integers(1, 5))):
+        at, size = draw(st.integers(0, len(text))), draw(st.integers(1, 60))
+        match draw(st.sampled_from(("cut", "double", "mix", "number", "end"))):
+            case "cut":
+                text = text[:at] + text[at + size :]
+            case "double":
+                text = text[:at] + text[at : at + size] * 2 + text[at + size :]
+            case "mix":
+                other = draw(st.sampled_from(SAMPLES))
+                text = text[:at] + other[:size] + text[at:]
+            case "number":
+                text = (
+                    text[:at]
+                    + draw(st.sampled_from(("1.2.3", "99999999999999999999", "-1", "0x", "NaN", "1e999", "٣")))
+                    + text[at:]
+                )
+            case _:
+                text = text[:at]
+    return text
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(spoilt())
+def test_parsers_take_any_text(text: str) -> None:
+    started = time.process_time()
+    scanned = SCANNER.scan("text", [text.encode()])
+    assert time.process_time() - started < 2
+    broken = [problem for problem in scanned.problems if "Error: " in problem.reason.split(" ")[0] + " "]
+    assert broken == []
+
+
+@pytest.mark.parametrize("text", ["# Avg bus bandwidth    : 162.6.3 \n", "some avg10=1.2.3 avg60=1 avg300=1 total=1\n"])
+def test_numbers_that_are_none(text: str) -> None:
+    assert SCANNER.scan("text", [text.encode()]).problems == []
