@@ -113,6 +113,15 @@ _NUMBER = LazyRegex(
     r"|(?:[Cc]uda driver library|cudart|cuda) (?:failed to get device context|init failure:?) (?P<context>\d{1,3})(?!\d)"
     r"|CUDA error\b[^\n]{0,200}\((?:code|error(?:[ -]code)?):? (?P<coded>\d{1,3})\b"
 )
+# Programs with texts of their own, such as Blender's Cycles: "Illegal address in cuMemcpyDtoH(...)".
+_OWN_TEXTS = {
+    "illegal address": 700, "launch failed": 719, "launch exceeded timeout": 702, "unknown error": 999, "ecc error": 214,
+    "no binary": 209, "no device": 100, "not initialized": 3,
+}  # fmt: skip
+_OWN = LazyRegex(
+    rf"\b(?P<before>{'|'.join(_OWN_TEXTS)}) in (?:cu[A-Z]\w+\b|(?:CUDA|OptiX) queue )|\bCUDA error at cu[A-Z]\w+: (?P<behind>{'|'.join(_OWN_TEXTS)})\b",
+    re.IGNORECASE,
+)
 _RANK = LazyRegex(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
 # Lines of a program's source, which name errors without having one.
 _SOURCE_CODE = LazyRegex(r"^\s*(?:case |return \"|#define |//|\* |except |if \(|enum\b)|==\s*(?:cudaError|CUDA_ERROR)")
@@ -140,6 +149,8 @@ def cuda_error(text: str) -> Iterator[Fact]:
     if number is None and (found := _NUMBER.search(line)):
         number = int(found["number"] or found["called"] or found["context"] or found["coded"])
         number = number if number in _ERRORS else _OLD_NUMBERS.get(number)
+    if number is None and (found := _OWN.search(line)):
+        number = _OWN_TEXTS[(found["before"] or found["behind"]).lower()]
     if number is None:
         raise NotThisFormat
     rank = _RANK.search(line)
@@ -430,7 +441,7 @@ _ERROR_WORDS = (
     "CUDA runtime error", "CUDA initialization failure", "cuda API error", "cudaSetDevice", "cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize",
     "cudaStreamSynchronize", "cudaGetLastError", "cudaFree", "cudaMemGetInfo", "cuCtx", "cuDevice", "cuMemAlloc", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpy", "cuMemset",
     "cuMemFree", "cuMemExport", "cuMemImport", "cuMemGet", "cuMemHost", "cuMemAddress", "cuMemRelease", "cuMemUnmap", "cuMemPrefetch", "cuModuleLoad", "cuLaunchKernel", "cuStream",
-    "cuLinkAdd", "failed to get device context", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
+    "cuLinkAdd", " in CUDA queue ", " in OptiX queue ", "failed to get device context", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
 )  # fmt: skip
 
 FORMATS = (

@@ -116,7 +116,7 @@ _WORDINGS = (
     _wording("matlab", r"Out of memory on device\b"),
     _wording("caffe", r"error == cudaSuccess \(2 vs\. 0\)\s+out of memory"),
     _wording("opencv", r"Gpu API call\) out of memory in function"),
-    _wording("blender", r"System is out of GPU memory|Out of memory in (?:CUDA|cuda|OptiX|cuMem)\w*"),
+    _wording("blender", r"System is out of GPU memory|Out of memory in (?:CUDA|cuda|OptiX|cu[A-Z])\w*"),
     _wording("ctranslate2", r"CUDA failed with error out of memory"),
     _wording("opencl", r"CL_MEM_OBJECT_ALLOCATION_FAILURE"),
     _wording("nccl", r"NCCL (?:WARN|INFO)\b.{0,80}Cuda failure (?:2 )?'?out of memory"),
