@@ -6,22 +6,20 @@ import platform
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.offline import collect_parts
-from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.combiners import combine
 from gpudoctor.engine import EngineName, available_engines, evaluator
 from gpudoctor.engine.compile import RuleSet
-from gpudoctor.engine.infer import Evaluator, Missing, infer
+from gpudoctor.engine.infer import Evaluator, infer
 from gpudoctor.engine.shipped import rules_with, shipped_rules
-from gpudoctor.facts import KINDS
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.ladder import contexts, ladder
-from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status, Undecided
+from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, Status
 from gpudoctor.findings.nodes import joined
 from gpudoctor.findings.policy import Policy
 from gpudoctor.findings.resolve import resolve
@@ -30,32 +28,7 @@ from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.scan import Scanner
 from gpudoctor.sources.base import Source, SourceNotes
 from gpudoctor.timeline import timeline
-
-MAX_UNDECIDED = 40
-# What shows facts that no probe reads from a machine.
-_SHOWN_BY = {
-    "cdi_spec": "the output of `nvidia-ctk cdi list`",
-    "container_run": "the command that started the container, or the output of `docker inspect`",
-    "gid_entry": "the output of `show_gids`",
-    "gpu_refusal": "the output of `sudo dmesg -T`",
-    "host_oom_kill": "the output of `sudo dmesg -T`",
-    "k8s_daemonset": "the output of `kubectl get daemonset -A`",
-    "k8s_node": "the output of `kubectl describe node`",
-    "k8s_pod": "the output of `kubectl get pod -A -o wide`",
-    "k8s_scheduling": "the output of `kubectl describe pod` for the pod that waits",
-    "kernel_trace": "the output of `sudo dmesg -T`",
-    "module_load_error": "the output of `sudo modprobe nvidia` and of `sudo dmesg -T`",
-    "nccl_test": "the output of `all_reduce_perf` (nccl-tests)",
-    "net_interface": "the output of `ip -d addr`",
-    "numa_node": "the output of `lscpu`",
-    "nvlink_state": "the output of `nvidia-smi nvlink -s`",
-    "pcie_error": "the output of `sudo dmesg -T`",
-    "pcie_link": "the output of `nvidia-smi -q`",
-    "runtime_class": "the output of `kubectl get runtimeclass`",
-    "slurm_gres": "the files slurm.conf and gres.conf",
-    "slurm_job": "the batch script, or the output of `scontrol show job`",
-    "slurm_node": "the output of `scontrol show node`",
-}
+from gpudoctor.undecided import undecided
 
 
 class Doctor:
@@ -124,7 +97,7 @@ class Doctor:
             status=status,
             summary=summarise(status, findings, store, notes, len(suppressed)),
             findings=findings,
-            undecided=_undecided([missing for missing in inference.undecided if self.policy.selects(missing.rule_id)]),
+            undecided=undecided([missing for missing in inference.undecided if self.policy.selects(missing.rule_id)]),
             probes=collected.probes,
             timeline=timeline(store, findings),
             suppressed=suppressed,
@@ -164,39 +137,6 @@ def summarise(
     gpus = len({fact.gpu for fact in store.of("gpu") if fact.gpu})
     beside = f" beside {suppressed} suppressed finding{'s' if suppressed > 1 else ''}" if suppressed else ""
     return f"Nothing wrong found{f' on {gpus} GPU' + ('s' if gpus > 1 else '') if gpus else ''}{beside}"
-
-
-def _undecided(found: Iterable[Missing]) -> list[Undecided]:
-    """The rules that need least come first; each with the cheapest probe that gives what is missing."""
-    ordered = sorted(found, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
-    if not ordered:
-        return []
-    asks = _asks()
-    return [
-        Undecided(
-            id=missing.rule_id,
-            missing=missing.kinds,
-            ask="send " + " and ".join(dict.fromkeys(asks.get(kind) or _describe(kind) for kind in missing.kinds)),
-        )
-        for missing in ordered[:MAX_UNDECIDED]
-    ]
-
-
-def _describe(kind: str) -> str:
-    """Say what shows a kind of fact, where no probe gives it."""
-    if kind in _SHOWN_BY:
-        return _SHOWN_BY[kind]
-    summary = (KINDS[kind].__doc__ or kind).strip().partition("\n")[0].partition(". ")[0].partition(";")[0].rstrip(".")
-    if summary.startswith(("A ", "An ", "The ")) or summary[1:2].islower():
-        summary = summary[0].lower() + summary[1:]
-    return f"what shows this: {summary}"
-
-
-@cache
-def _asks() -> dict[str, str]:
-    """Return, for each kind of fact, what to ask for: the cheapest probe that gives it."""
-    probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))
-    return {kind: probe.ask for probe in reversed(probes) for kind in probe.gives if probe.ask}
 
 
 def _source_info(notes: SourceNotes, collected: Collected, failures: list[str]) -> SourceInfo:

@@ -1,0 +1,70 @@
+"""What would decide the rules that are open: for each kind of fact that they lack, the cheapest thing to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from gpudoctor.collect.probe import COSTS, load_probes
+from gpudoctor.engine.infer import Missing
+from gpudoctor.facts import KINDS
+from gpudoctor.findings.model import Undecided
+
+MAX_UNDECIDED = 40
+# What shows facts that no probe reads from a machine.
+_SHOWN_BY = {
+    "cdi_spec": "the output of `nvidia-ctk cdi list`",
+    "container_run": "the command that started the container, or the output of `docker inspect`",
+    "gid_entry": "the output of `show_gids`",
+    "gpu_refusal": "the output of `sudo dmesg -T`",
+    "host_oom_kill": "the output of `sudo dmesg -T`",
+    "k8s_daemonset": "the output of `kubectl get daemonset -A`",
+    "k8s_node": "the output of `kubectl describe node`",
+    "k8s_pod": "the output of `kubectl get pod -A -o wide`",
+    "k8s_scheduling": "the output of `kubectl describe pod` for the pod that waits",
+    "kernel_trace": "the output of `sudo dmesg -T`",
+    "module_load_error": "the output of `sudo modprobe nvidia` and of `sudo dmesg -T`",
+    "nccl_test": "the output of `all_reduce_perf` (nccl-tests)",
+    "net_interface": "the output of `ip -d addr`",
+    "numa_node": "the output of `lscpu`",
+    "nvlink_state": "the output of `nvidia-smi nvlink -s`",
+    "pcie_error": "the output of `sudo dmesg -T`",
+    "pcie_link": "the output of `nvidia-smi -q`",
+    "runtime_class": "the output of `kubectl get runtimeclass`",
+    "slurm_gres": "the files slurm.conf and gres.conf",
+    "slurm_job": "the batch script, or the output of `scontrol show job`",
+    "slurm_node": "the output of `scontrol show node`",
+}
+
+
+def undecided(found: Iterable[Missing]) -> list[Undecided]:
+    """Return the open rules, those that need least first; each with the cheapest probe that gives what is missing."""
+    ordered = sorted(found, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
+    if not ordered:
+        return []
+    asks = _asks()
+    return [
+        Undecided(
+            id=missing.rule_id,
+            missing=missing.kinds,
+            ask="send " + " and ".join(dict.fromkeys(asks.get(kind) or _describe(kind) for kind in missing.kinds)),
+        )
+        for missing in ordered[:MAX_UNDECIDED]
+    ]
+
+
+def _describe(kind: str) -> str:
+    """Say what shows a kind of fact, where no probe gives it."""
+    if kind in _SHOWN_BY:
+        return _SHOWN_BY[kind]
+    summary = (KINDS[kind].__doc__ or kind).strip().partition("\n")[0].partition(". ")[0].partition(";")[0].rstrip(".")
+    if summary.startswith(("A ", "An ", "The ")) or summary[1:2].islower():
+        summary = summary[0].lower() + summary[1:]
+    return f"what shows this: {summary}"
+
+
+@cache
+def _asks() -> dict[str, str]:
+    """Return, for each kind of fact, what to ask for: the cheapest probe that gives it."""
+    probes = sorted(load_probes(), key=lambda probe: COSTS.index(probe.cost))
+    return {kind: probe.ask for probe in reversed(probes) for kind in probe.gives if probe.ask}
