@@ -98,10 +98,11 @@ def _without_zeros(pieces: Iterable[bytes]) -> Iterator[bytes]:
 class _Line:
     """A line that an anchor was found on; decoded, stamped and joined only where something asks for it."""
 
-    __slots__ = ("_stamp", "_text", "number", "raw", "start", "stop")
+    __slots__ = ("_stamp", "_text", "number", "raw", "start", "stop", "window")
 
-    def __init__(self, raw: bytes, start: int, number: int) -> None:
-        self.raw, self.start, self.number = raw, start, number
+    def __init__(self, window: Window, start: int, number: int) -> None:
+        self.window, self.start, self.number = window, start, number
+        self.raw = raw = window.block
         stop = raw.find(b"\n", start)
         self.stop = len(raw) if stop < 0 else stop
         self._text: str | None = None
@@ -126,13 +127,14 @@ class _Line:
     def joined(self, lines: int) -> str:
         """Join a message that was split over several lines, without the prefix that each of them repeats."""
         parts = [self.stamp.message]
-        position = self.start
+        raw, before = self.window.wide
+        position = self.start + before
         for _ in range(lines - 1):
-            position = self.raw.find(b"\n", position) + 1
+            position = raw.find(b"\n", position) + 1
             if position == 0:
                 break
-            stop = self.raw.find(b"\n", position)
-            line = decode(self.raw[position : stop if stop >= 0 else len(self.raw)])
+            stop = raw.find(b"\n", position)
+            line = decode(raw[position : stop if stop >= 0 else len(raw)])
             parts.append(_CONTINUATION.sub("", parse_stamp(line).message).strip())
         return " ".join(parts)
 
@@ -157,17 +159,17 @@ class _TextScan:
 
     def window(self, window: Window, users: Sequence[Sequence[Format | LogPattern | str]]) -> None:
         """Look at the lines of a block on which something was found."""
-        number, raw, position, stop, hits = window
-        self.bytes_read += stop - position
-        line = _Line(raw, position, number)
+        number, raw, position = window.line, window.block, 0
+        self.bytes_read += len(raw)
+        line = _Line(window, 0, number)
         seen: set[int] = set()  # anchors found on this line
         tried: set[str] = set()  # formats that were looked for on this line
-        for end, anchor in hits:
+        for end, anchor in window.hits:
             if end > line.stop:
-                start = max(raw.rfind(b"\n", 0, end) + 1, position)
+                start = raw.rfind(b"\n", 0, end) + 1
                 number += line_ends(raw[position:start])
                 position = start
-                line = _Line(raw, start, number)
+                line = _Line(window, start, number)
                 seen, tried = set(), set()
             if anchor in seen:
                 continue
@@ -259,11 +261,12 @@ class _TextScan:
 
     def _parse(self, format_: Format, line: _Line) -> list[Fact]:
         """Read a format; returns the facts that it gave or repeated."""
-        raw, start, number = line.raw, line.start, line.number
-        first = number
-        if format_.lines == 1 and not format_.back and raw.find(b"\r", start, line.stop) < 0:
+        first = number = line.number
+        if format_.lines == 1 and not format_.back and line.raw.find(b"\r", line.start, line.stop) < 0:
             text = line.text
         else:
+            raw, before = line.window.wide
+            start = line.start + before
             for _ in range(format_.back):
                 if start == 0:
                     break

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from gpudoctor.patterns.ahead import mapped
 from gpudoctor.patterns.text import line_ends
@@ -17,17 +18,22 @@ BACK = 1 << 16  # what it may reach back into the block before
 Hits = Sequence[tuple[int, int]]
 
 
-class Window(NamedTuple):
-    """A block, at start:stop of `raw`, with what surrounds it where it has hits.
-
-    line: number of the block's first line. hits: (end offset in `raw`, number of the anchor).
-    """
+@dataclass
+class Window:
+    """A block, the number of its first line, and what was found in it: (end offset, number of the anchor)."""
 
     line: int
-    raw: bytes
-    start: int
-    stop: int
+    block: bytes
     hits: Hits
+    before: bytes = b""
+    behind: Sequence[bytes] = ()
+
+    @cached_property
+    def wide(self) -> tuple[bytes, int]:
+        """The block with what surrounds it, and where in that it begins; put together only where a format asks for it."""
+        if not self.before and not self.behind:
+            return self.block, 0
+        return b"".join((self.before, self.block, *_first(self.behind, REACH))), len(self.before)
 
 
 def windows(
@@ -47,14 +53,10 @@ def windows(
     before = b""
     while (found := waiting.popleft() if waiting else next(searched, None)) is not None:
         (line, block), hits = found
-        if not hits:
-            yield Window(line, block, 0, len(block), hits)
-        else:
-            start, stop = len(before), len(before) + len(block)
+        if hits:
             while sum(len(more) for (_, more), _ in waiting) < REACH and (found := next(searched, None)) is not None:
                 waiting.append(found)
-            raw = b"".join((before, block, *_first(waiting, REACH))) if before or waiting else block
-            yield Window(line, raw, start, stop, [(start + end, anchor) for end, anchor in hits])
+        yield Window(line, block, hits, before, [more for (_, more), _ in waiting])
         before = block if len(block) <= BACK else block[block.find(b"\n", -BACK) + 1 :]
 
 
@@ -65,9 +67,9 @@ def _numbered(pieces: Iterable[bytes], line: int, reached: Callable[[], int] | N
         line = line + line_ends(block) if reached is None else reached()
 
 
-def _first(waiting: Iterable[tuple[tuple[int, bytes], Hits]], size: int) -> Iterator[memoryview]:
+def _first(following: Iterable[bytes], size: int) -> Iterator[memoryview]:
     """Yield the first `size` bytes of blocks."""
-    for (_, block), _ in waiting:
+    for block in following:
         yield memoryview(block)[:size]
         size -= len(block)
         if size <= 0:
