@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import re
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.facts.gpu import FarNic, Gpu, PcieLink, TopologyPath
@@ -10,6 +12,8 @@ from gpudoctor.facts.store import FactStore
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 _FAR = ("SYS", "SOC")
+_NAMED_WIDTH = re.compile(r"\bx(4|8|16)\b")
+_NAMED_WIDTH = re.compile(r"\bx(4|8|16)\b")
 _BUSY_STATE = 2  # P0 to P2 are the states in which a link must run at full speed
 
 
@@ -26,7 +30,7 @@ def pcie_links(store: FactStore) -> Iterable[PcieLink]:
             link = links.setdefault(device.gpu, PcieLink(gpu=device.gpu, where=device.where))
             _registers(link, device)
             for port in _ports(device, devices):
-                link.width_port = link.width_port or port.link_width_max
+                link.width_port = link.width_port or _port_width(port)
                 link.gen_port = link.gen_port or _GENERATIONS.get(port.link_speed_max or 0)
     for name, link in links.items():
         _judge(link, [gpu for gpu in gpus if gpu.gpu == name])
@@ -67,6 +71,18 @@ def _ports(device: PciDevice, devices: list[PciDevice]) -> Iterator[PciDevice]:
     yield from (port for port in bridges if port.pci in parents or port.secondary_bus == bus)
     if len(bridges) == 1 and len({fact.pci for fact in devices if fact.type == "gpu"}) == 1:
         yield bridges[0]
+
+
+def _port_width(port: PciDevice) -> int | None:
+    """The lanes a port was built with: it offers fewer than its name says where another slot or socket took some."""
+    named = _NAMED_WIDTH.search(port.name or "")
+    return max(port.link_width_max or 0, int(named[1]) if named else 0) or None
+
+
+def _port_width(port: PciDevice) -> int | None:
+    """The lanes a port was built with: it offers fewer than its name says where another slot or socket took some."""
+    named = _NAMED_WIDTH.search(port.name or "")
+    return max(port.link_width_max or 0, int(named[1]) if named else 0) or None
 
 
 def _judge(link: PcieLink, views: list[Gpu]) -> None:
