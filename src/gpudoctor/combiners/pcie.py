@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import re
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.facts.gpu import FarNic, Gpu, PcieLink, TopologyPath
@@ -12,7 +11,6 @@ from gpudoctor.facts.store import FactStore
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 _FAR = ("SYS", "SOC")
-_NAMED_WIDTH = re.compile(r"\bx(4|8|16)\b")
 _NAMED_WIDTH = re.compile(r"\bx(4|8|16)\b")
 _BUSY_STATE = 2  # P0 to P2 are the states in which a link must run at full speed
 
@@ -71,12 +69,6 @@ def _ports(device: PciDevice, devices: list[PciDevice]) -> Iterator[PciDevice]:
     yield from (port for port in bridges if port.pci in parents or port.secondary_bus == bus)
     if len(bridges) == 1 and len({fact.pci for fact in devices if fact.type == "gpu"}) == 1:
         yield bridges[0]
-
-
-def _port_width(port: PciDevice) -> int | None:
-    """The lanes a port was built with: it offers fewer than its name says where another slot or socket took some."""
-    named = _NAMED_WIDTH.search(port.name or "")
-    return max(port.link_width_max or 0, int(named[1]) if named else 0) or None
 
 
 def _port_width(port: PciDevice) -> int | None:
