@@ -27,6 +27,7 @@ class Terminal:
         env: Mapping[str, str] | None = None,
         stdin: str = "",
         program: str = "",
+        state: Path | None = None,
     ) -> None:
         width, height = size
         self.screen = pyte.Screen(width, height)
@@ -35,7 +36,7 @@ class Terminal:
         ours = ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES")
         variables = {name: value for name, value in os.environ.items() if name not in ours}
         self._state = tempfile.TemporaryDirectory(prefix="gpudoctor-test-")  # removed with this object
-        variables["XDG_STATE_HOME"] = self._state.name
+        variables["XDG_STATE_HOME"] = str(state or self._state.name)
         self.began = time.monotonic()
         started = ["-c", program] if program else ["-m", "gpudoctor"]
         command = shlex.join([sys.executable, *started, *arguments])
@@ -80,6 +81,11 @@ class Terminal:
             if (shown in self.text) if isinstance(shown, str) else shown(self.text):
                 return self.text
         raise AssertionError(f"{shown!r} did not appear in {timeout} s:\n{self.text}")
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the terminal larger or smaller."""
+        self.screen.resize(height, width)
+        self.child.setwinsize(height, width)
 
     def press(self, keys: str) -> None:
         """Send keys."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pty
 import signal
@@ -14,6 +15,8 @@ import psutil
 import pytest
 from nvml.build import scenario_env
 from tui.terminal import Terminal, write_folder
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 DMESG = """\
 [ 1700.000000] nvidia 0000:b1:00.0: enabling device (0000 -> 0002)
@@ -37,7 +40,7 @@ def test_start_move_quit(folder, size):
     terminal.press("\x1b")
     terminal.until("\u2501Findings")
     terminal.press("2")
-    terminal.until("Versions ──")
+    terminal.until("GPUs (0)")
     terminal.press("?")
     terminal.until("Keys here")
     terminal.press("\x1b")
@@ -108,41 +111,22 @@ def test_an_error_inside_gives_the_terminal_back_and_is_one_line(folder):
     assert "Traceback" not in terminal.sent
 
 
-# scenario -> a word of the verdict
-FIXED = {
-    "throttled": "heat",
-    "nvlink-half-down": "link",
-    "power-brake": "power",
-}
-
-
-@pytest.mark.parametrize("scenario", FIXED)
-def test_from_the_fault_to_a_verified_fix(lib_dir, tmp_path, scenario):
-    """As a newcomer goes: the keys that the screen shows, and nothing else."""
-    now = tmp_path / "now.scenario"
-    faulty, healthy = (Path(scenario_env(name, lib_dir)["FAKE_NVML_SCENARIO"]) for name in (scenario, "h100x8"))
-    now.write_bytes(faulty.read_bytes())
-    env = {**scenario_env(scenario, lib_dir), "FAKE_NVML_SCENARIO": str(now)}
-    terminal = Terminal("--tui", env=env, size=(100, 30))
-    terminal.until(lambda text: "r Again" in text, timeout=90)
-    assert FIXED[scenario].lower() in terminal.text.splitlines()[0].lower()
-    terminal.press("w")
-    terminal.until("Is it this?")
-    terminal.press("\x1b[C")
-    while "Is it gone?" not in terminal.text:
-        terminal.until(lambda text: "Step " in text or "Is it gone?" in text)
-        step = terminal.text
-        terminal.press("d")
-        terminal.until(lambda text, step=step: text != step)
-    now.write_bytes(healthy.read_bytes())
-    terminal.until("v Verify")
-    terminal.press("v")
-    terminal.until("Resolved:", timeout=90)
-    terminal.press("\x1b")
-    terminal.until("1 Findings")
-    terminal.press("q")
-    assert terminal.end() in (0, 1)
-    assert terminal.restored()
+def test_bundles_of_several_machines_give_a_list_first(tmp_path):
+    packed = FIXTURES / "bug-report-lost-gpu" / "nvidia-bug-report.log.gz"
+    other = gzip.decompress(packed.read_bytes()).replace(b"gpu-a", b"gpu-b")
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(other))
+    with Terminal("diagnose", str(packed), str(tmp_path / "b.log.gz"), size=(100, 30)) as terminal:
+        terminal.until("Nodes (2)")
+        assert "\u203a ✖ gpu-a.example.org  GPU fell off the bus" in terminal.text
+        terminal.press("\x1b[B")
+        terminal.until("\u203a ✖ gpu-b.example.org")
+        terminal.press("\r")
+        terminal.until(lambda text: "gpu-b.example.org, 2x" in text.splitlines()[1])
+        terminal.press("\x1b")
+        terminal.until("Nodes (2)")
+        terminal.press("q")
+        assert terminal.end() == 2
+        assert terminal.restored()
 
 
 def test_a_source_that_is_not_there_is_one_line(tmp_path):
@@ -158,6 +142,26 @@ def test_no_colour_codes_under_no_color(folder):
     terminal.press("q")
     terminal.end()
     assert not any(code in terminal.sent for code in ("38;2;", "48;2;", "38;5;", "48;5;", "[31m"))
+
+
+def test_a_light_terminal_gets_dark_letters(folder):
+    terminal = Terminal("diagnose", "--tui", folder, env={"COLORFGBG": "0;15", "COLORTERM": "truecolor"})
+    terminal.until("dmesg.txt:2")
+    ground = terminal.screen.buffer[10][40].bg
+    assert min(int(ground[place : place + 2], 16) for place in (0, 2, 4)) > 0xC0
+    terminal.press("q")
+    assert terminal.end() == 2
+
+
+def test_resizing_while_it_runs(folder):
+    terminal = Terminal("diagnose", "--tui", folder)
+    terminal.until("dmesg.txt:2")
+    terminal.resize(200, 50)
+    terminal.until(lambda text: len(text.splitlines()[3].rstrip()) > 150)
+    terminal.resize(60, 20)
+    terminal.until(lambda text: "q Quit" in text.splitlines()[19])
+    terminal.press("q")
+    assert terminal.end() == 2
 
 
 def test_sixteen_colours_and_ascii(folder):

@@ -82,6 +82,8 @@ class GpuDoctorApp(App[int]):
     def on_mount(self) -> None:
         """Examine once the screen was painted."""
         self.set_class(self.no_color, "no-colour")
+        if _light_terminal():
+            self.theme = "textual-light"
         self._catch_signals()
         self.call_after_refresh(self.examine)
 
@@ -307,6 +309,12 @@ class GpuDoctorApp(App[int]):
         time.sleep(_AFTER_HANGUP)
         self.examination.abandon()
         os._exit(128 + signal.SIGHUP)
+
+
+def _light_terminal() -> bool:
+    """Whether the terminal says that its background is light (7 and 15 are white); TEXTUAL_THEME has the last word."""
+    background = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+    return background in ("7", "15") and "TEXTUAL_THEME" not in os.environ
 
 
 def quoted_lines(report: Report | None, source: str) -> dict[int, str]:

@@ -23,8 +23,9 @@ _PROCESSES = 3  # that are shown of a GPU while it is folded
 
 def node_line(report: Report) -> str:
     """Say in one line which machine this is."""
-    source = "" if report.source.kind == "live" else report.source.path
-    parts = [overview.node_words(report), source, "" if report.source.complete else "incomplete"]
+    words, path = overview.node_words(report), report.source.path
+    source = "" if report.source.kind == "live" or path in words else path
+    parts = [words, source, "" if report.source.complete else "incomplete"]
     return " · ".join(plain(part) for part in parts if part)
 
 
