@@ -196,7 +196,9 @@ def warning(text: str) -> Iterator[Fact]:
     yield NcclWarning(message=found["message"].strip()[:300], position=found["position"], host=host, device=device)
 
 
-_WORK = LazyRegex(r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) ran for (?P<elapsed>\d+) milliseconds")
+_WORK = LazyRegex(
+    r"WorkNCCL\((?P<inside>[^()]*(?:\([^()]*\)[^()]*)*)\) (?:ran for (?P<elapsed>\d+) milliseconds|timed out in blocking wait)"
+)
 _ITEM = LazyRegex(r"(?P<name>SeqNum|OpType|NumelIn|TensorShape|Timeout\(ms\))=(?P<value>\[[^\]]*\]|[^,()]+)")
 _RANK = LazyRegex(r"(?i)\brank ?(?P<rank>\d{1,6})\]")
 _GROUP = LazyRegex(r"\[PG (?:ID )?(?P<group>[^\]]{0,60}?),? ?Rank (?P<rank>\d+)\]")
@@ -237,14 +239,15 @@ def watchdog(text: str) -> Iterator[Fact]:
     name = group["group"].strip() or None if group else None
     if work:
         items = {found["name"]: found["value"] for found in _ITEM.finditer(work["inside"])}
+        timeout = int(items["Timeout(ms)"]) if items.get("Timeout(ms)", "").isdigit() else None
         yield CollectiveTimeout(
             rank=rank,
             group=name,
             sequence=int(items["SeqNum"]) if items.get("SeqNum", "").isdigit() else None,
             operation=items.get("OpType"),
             elements=_elements(items.get("NumelIn") or items.get("TensorShape")),
-            timeout_ms=int(items["Timeout(ms)"]) if items.get("Timeout(ms)", "").isdigit() else None,
-            elapsed_ms=int(work["elapsed"]),
+            timeout_ms=timeout,
+            elapsed_ms=int(work["elapsed"]) if work["elapsed"] else timeout,  # a blocking wait lasts the timeout
         )
     elif progress:
         yield CollectiveTimeout(
@@ -314,5 +317,9 @@ FORMATS = (
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection, _via_message),
     _single("NCCL choice", (" coll channels, ", "TUNER/Plugin: Using "), choice, _choice_message),
     _single("NCCL warning", ("NCCL WARN ",), warning),
-    _single("torch.distributed watchdog", ("milliseconds before timing out", "ast enqueued NCCL work"), watchdog),
+    _single(
+        "torch.distributed watchdog",
+        ("milliseconds before timing out", "timed out in blocking wait", "ast enqueued NCCL work"),
+        watchdog,
+    ),
 )
