@@ -28,7 +28,7 @@ def pcie_links(store: FactStore) -> Iterable[PcieLink]:
             link = links.setdefault(device.gpu, PcieLink(gpu=device.gpu, where=device.where))
             _registers(link, device)
             for port in _ports(device, devices):
-                link.width_port = link.width_port or _port_width(port)
+                link.width_port = link.width_port or _port_width(port, devices)
                 link.gen_port = link.gen_port or _GENERATIONS.get(port.link_speed_max or 0)
     for name, link in links.items():
         _judge(link, [gpu for gpu in gpus if gpu.gpu == name])
@@ -71,9 +71,14 @@ def _ports(device: PciDevice, devices: list[PciDevice]) -> Iterator[PciDevice]:
         yield bridges[0]
 
 
-def _port_width(port: PciDevice) -> int | None:
-    """The lanes a port was built with: it offers fewer than its name says where another slot or socket took some."""
-    named = _NAMED_WIDTH.search(port.name or "")
+def _port_width(port: PciDevice, devices: list[PciDevice]) -> int | None:
+    """The lanes a port was built with: it offers fewer than its name says where another slot or socket took some.
+
+    Two GPUs below functions of one controller share its lanes by design: there the port counts as it is.
+    """
+    controller = port.pci.rpartition(".")[0]
+    below = {fact.pci for fact in devices if fact.type == "gpu" for above in _ports(fact, devices) if above.pci.rpartition(".")[0] == controller}  # fmt: skip
+    named = _NAMED_WIDTH.search(port.name or "") if len(below) < 2 else None
     return max(port.link_width_max or 0, int(named[1]) if named else 0) or None
 
 
