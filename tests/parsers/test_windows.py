@@ -77,3 +77,19 @@ def test_letters_and_line_ends_of_other_systems(encode, tmp_path, gpudoctor):
     assert (done.report["findings"][0]["id"], where["line"]) == ("hardware.fell-off-bus", 4)
     shown = gpudoctor("diagnose", str(tmp_path), "--at", "kern.log:4").out
     assert f">       4  {XID.format(bus=0x3B)}\n" in shown
+
+
+def test_a_fault_behind_many_of_another_kind_is_kept(scanner):
+    lines = [f"[{n}.1] NVRM: Xid (PCI:0000:3b:00): 31, pid={n}, name=p{n}, Ch 00000008" for n in range(3000)]
+    lines.append(XID.format(bus=0x5E))
+    facts = [fact for fact in scanner.scan("log", ["\n".join(lines).encode()]).facts if fact.kind == "xid"]
+    assert (facts[-1].code, facts[-1].gpu, facts[-1].where.line) == (79, "0000:5e:00.0", 3001)
+    assert sum(fact.count for fact in facts) == 3001
+    assert len(facts) < 400
+
+
+def test_what_is_kept_of_a_text_is_bounded(scanner):
+    lines = [f"NVRM: Xid (PCI:{n:04x}:{n % 256:02x}:00): {n % 200}, pid={n}, name=p" for n in range(20_000)]
+    facts = scanner.scan("log", ["\n".join(lines).encode()]).facts
+    assert len(facts) < 2500
+    assert sum(fact.count for fact in facts) == 20_000

@@ -67,6 +67,7 @@ class Format(msgspec.Struct, frozen=True):
     lines: how many lines a text of this format may have. answers: kinds whose absence is known once it was read whole.
     fold: equal facts (but for place and time) become one that counts them: for lines that every rank of a job prints.
     keep: how many different facts of one kind are kept of one text where the format folds; the rest is only counted.
+    apart: fields in which facts are another matter: of each of their values that many are kept.
     message: the part of a line that matters, for formats of one line that fold: a line alike in it is counted, not read again.
     """
 
@@ -78,4 +79,5 @@ class Format(msgspec.Struct, frozen=True):
     answers: tuple[str, ...] = ()
     fold: bool = False
     keep: int = 300
+    apart: tuple[str, ...] = ()
     message: Callable[[bytes], bytes] | None = None

@@ -277,7 +277,7 @@ def apei(text: str) -> Iterator[Fact]:
 
 
 FORMATS = (
-    Format("Xid", ("Xid (",), xid, lines=1, fold=True),
+    Format("Xid", ("Xid (",), xid, lines=1, fold=True, apart=("code", "gpu")),
     Format("GPU address and UUID", ("NVRM: GPU at ",), gpu_named, lines=1, fold=True),
     Format(
         "Xid passed on",
@@ -285,8 +285,9 @@ FORMATS = (
         passed_on,
         lines=1,
         fold=True,
+        apart=("code", "gpu"),
     ),
-    Format("SXid", ("SXid (",), sxid, lines=1, fold=True),
+    Format("SXid", ("SXid (",), sxid, lines=1, fold=True, apart=("code", "pci")),
     Format("SXid of fabric manager", ("detected NVSwitch ",), switch_error, lines=1, fold=True),
     Format(
         "PCIe error",

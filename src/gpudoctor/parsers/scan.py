@@ -17,6 +17,8 @@ from gpudoctor.patterns.text import decode, line_ends, plain
 
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
+MAX_GROUPS = 400  # of facts that are kept apart; those of further groups are of one
+MAX_FOLDED = 2000  # different facts of formats that fold; once there are more, one of each group is kept
 MAX_ALIKE = 50_000  # messages of one text that are remembered so that they need not be read again
 _CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = LazyRegex(r"message repeated (\d+) times")
@@ -150,8 +152,8 @@ class _TextScan:
         self.bytes_read = 0
         self._taken: dict[str, int] = {}  # format -> last line that it has read
         self._folded: dict[tuple[object, ...], LogLine] = {}
-        self._equal: dict[tuple[str, int | None, str | bytes], Fact] = {}
-        self._distinct: dict[str, int] = {}
+        self._equal: dict[tuple[object, ...], Fact] = {}
+        self._distinct: dict[object, int] = {}  # pattern, or group of facts -> different ones
         self._alike: dict[tuple[str, int, bytes], list[Fact]] = {}  # what lines of this message gave
         self._last: dict[int, tuple[Fact, int, bytes]] = {}  # fact -> the last line that repeats it
         self._boot = 0
@@ -261,24 +263,8 @@ class _TextScan:
 
     def _parse(self, format_: Format, line: _Line) -> list[Fact]:
         """Read a format; returns the facts that it gave or repeated."""
-        first = number = line.number
-        if format_.lines == 1 and not format_.back and line.raw.find(b"\r", line.start, line.stop) < 0:
-            text = line.text
-        else:
-            raw, before = line.window.wide
-            start = line.start + before
-            for _ in range(format_.back):
-                if start == 0:
-                    break
-                start = raw.rfind(b"\n", 0, start - 1) + 1
-                first -= 1
-            end = start
-            for _ in range(format_.lines):
-                end = raw.find(b"\n", end) + 1
-                if end == 0:
-                    end = len(raw)
-                    break
-            text = decode_lines(raw[start:end])
+        number = line.number
+        text, first = _text_for(format_, line)
         lines = text.split("\n")
         last = -1
         stamp: Stamp | None = None
@@ -287,17 +273,23 @@ class _TextScan:
             for fact in format_.parse(text):
                 stamp = stamp or self._stamp(line)
                 last = max(last, fact.at, *fact.at_fields.values())
-                fact.where = self._where(lines, first, fact.at)
-                fact.where_fields = {name: self._where(lines, first, at) for name, at in fact.at_fields.items()}
                 if fact.boot is None:
                     fact.boot = self._boot
                 if fact.time is None:
                     fact.time = stamp.time
                 if fact.uptime is None:
                     fact.uptime = stamp.uptime
-                known = self._counted(fact, format_.keep) if format_.fold else None
+                known = self._known(fact, format_) if format_.fold else None
                 if known is None:
+                    fact.where = self._where(lines, first, fact.at)
+                    fact.where_fields = {name: self._where(lines, first, at) for name, at in fact.at_fields.items()}
                     self.facts.append(fact)
+                elif format_.lines == 1:
+                    self._repeats(known, fact.count, line)
+                else:
+                    known.count += fact.count
+                    known.last_time = fact.time or known.last_time
+                    known.last_where = self._where(lines, first, fact.at)
                 given.append(known or fact)
         except NotThisFormat:
             return given
@@ -314,19 +306,20 @@ class _TextScan:
         self.facts.extend(Probed(what=kind) for kind in format_.answers)
         return given
 
-    def _counted(self, fact: Fact, keep: int) -> Fact | None:
-        """Return the equal fact that is known already, having counted this one there; None where it is new."""
+    def _known(self, fact: Fact, format_: Format) -> Fact | None:
+        """Return the fact that is known already and says the same, or stands for all that are too many; None where this one is new."""
         said = (fact.kind, fact.boot, fact.said())
         known = self._equal.get(said)
-        if known is None:
-            more = (fact.kind, fact.boot, "more")
-            self._distinct[fact.kind] = self._distinct.get(fact.kind, 0) + 1
-            if self._distinct[fact.kind] <= keep or more not in self._equal:
-                self._equal[said if self._distinct[fact.kind] <= keep else more] = fact
-                return None
-            known = self._equal[more]
-        known.count += fact.count
-        known.last_time, known.last_where = fact.time or known.last_time, fact.where
+        if known is not None:
+            return known
+        group = (fact.kind, *(fact.value(name) for name in format_.apart))
+        if group not in self._distinct and len(self._distinct) >= MAX_GROUPS:
+            group = (fact.kind,)
+        number = self._distinct[group] = self._distinct.get(group, 0) + 1
+        keep = format_.keep if len(self._equal) < MAX_FOLDED else 1
+        key = said if number <= keep else (fact.kind, fact.boot, group)
+        if (known := self._equal.get(key)) is None:
+            self._equal[key] = fact
         return known
 
     def _where(self, lines: list[str], first: int, at: int) -> Where:
@@ -347,6 +340,27 @@ class _TextScan:
             if fact.boot is not None:
                 fact.boot -= newest
         return Scanned(self.facts, self.formats, self.problems, self.bytes_read)
+
+
+def _text_for(format_: Format, line: _Line) -> tuple[str, int]:
+    """Return what a format reads from this line on, and the number of its first line."""
+    first = line.number
+    if format_.lines == 1 and not format_.back and line.raw.find(b"\r", line.start, line.stop) < 0:
+        return line.text, first
+    raw, before = line.window.wide
+    start = line.start + before
+    for _ in range(format_.back):
+        if start == 0:
+            break
+        start = raw.rfind(b"\n", 0, start - 1) + 1
+        first -= 1
+    end = start
+    for _ in range(format_.lines):
+        end = raw.find(b"\n", end) + 1
+        if end == 0:
+            end = len(raw)
+            break
+    return decode_lines(raw[start:end]), first
 
 
 def decode_lines(raw: bytes) -> str:
