@@ -1,12 +1,13 @@
 """Measures what the product promises, as ratios against something in the same run.
 
-usage: python bench/run.py [--hotsos /path/to/hotsos] [--nvitop /path/to/nvitop] [startup] [live] [log] [nccl] [bundle]
+usage: python bench/run.py [--hotsos /path/to/hotsos] [--nvitop /path/to/nvitop] [startup] [live] [log] [nccl] [bundle] [tui]
 
 startup   `gpudoctor --version` against `python -c pass`
 live      CPU of `gpudoctor --json`, and of one with `--profile quick`, on the fake 8-GPU node (needs a C compiler), against
           `nvitop -1` on the same (left out where it isn't given)
 log       a 200 MB kernel log against hotsos on the same file (hotsos is skipped where it isn't given), and peak memorybundle    a bug report of 50 MB (packed) against unpacking it with the fastest zlib that is installed, and peak memory
 nccl      200 MB of NCCL logs of a job with 1,024 ranks, one of them late; cost grows linearly with bytes
+tui       the interactive screens: first paint and key to repaint against `python -c pass`, a log of 1 GB
 """
 
 from __future__ import annotations
@@ -263,11 +264,17 @@ def nccl() -> None:
     )
 
 
+def tui() -> None:
+    from screens import measure
+
+    measure(make_log)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hotsos")
     parser.add_argument("--nvitop")
-    parser.add_argument("what", nargs="*", default=["startup", "live", "log", "nccl", "bundle"])
+    parser.add_argument("what", nargs="*", default=["startup", "live", "log", "nccl", "bundle", "tui"])
     args = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is measured is an installed package, which has its bytecode
@@ -278,6 +285,7 @@ def main() -> None:
             "log": lambda: log(args.hotsos),
             "bundle": bundle,
             "nccl": nccl,
+            "tui": tui,
         }[name]()
 
 

@@ -7,6 +7,7 @@ from textual.binding import Binding
 from textual.geometry import Region
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
 
 from gpudoctor.tui.widgets.styles import Styles
 
@@ -28,6 +29,7 @@ class CursorView(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self.parts = Styles(self)
+        self.base = Style.null()
 
     @property
     def length(self) -> int:
@@ -42,6 +44,11 @@ class CursorView(ScrollView, can_focus=True):
     def over_cursor(self) -> Style:
         """What lies over the line of the cursor; it is weaker without the focus."""
         return self.parts["cursor" if self.has_focus else "cursor-blurred"]
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw lines; the style below them is worked out once for all, as that costs more than a line."""
+        self.base = self.rich_style
+        return super().render_lines(crop)
 
     def notify_style_update(self) -> None:
         """Look styles up anew after a change of theme."""

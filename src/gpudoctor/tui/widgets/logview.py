@@ -19,6 +19,7 @@ from gpudoctor.tui.widgets.cursor import CursorView
 
 _MAP = 2  # columns of the map of findings
 _SIDEWAYS = 16
+_GRADES = ("critical", "warning", "info", "advice")
 
 
 class LogView(CursorView):
@@ -40,6 +41,8 @@ class LogView(CursorView):
         self.needle = ""
         self._left = 0
         self._mapped, self._complete = 0, False
+        self._window: tuple[int, list[str]] = (0, [])  # first line, lines
+        self._map: tuple[tuple[int, int], list[Part]] = ((0, 0), [])
 
     @property
     def length(self) -> int:
@@ -55,6 +58,7 @@ class LogView(CursorView):
         size = Size(self.scrollable_content_region.width, self.text.lines)
         if size == self.virtual_size and self.text.complete == self._complete:
             return
+        self._window = (0, [])  # its last line may have been cut
         end = self.virtual_size.height
         self.virtual_size = size
         # The map stands for all lines: draw it anew from time to time, not ten times a second.
@@ -90,13 +94,13 @@ class LogView(CursorView):
     def render_line(self, y: int) -> Strip:
         """Draw one line: its number, its mark, its text, and the map."""
         region = self.scrollable_content_region
-        base = self.rich_style
+        base = self.base
         number = y + self.scroll_offset.y
-        map_part = self._map(y, region.height)
+        map_part = self._map_parts(region.height)[y]
         end = [Segment(map_part[0], base + self.parts[map_part[1]])]
         if number >= self.text.lines:
             return Strip([Segment(" " * (region.width - _MAP), base), *end])
-        line = (self.text.read(number, 1) or [""])[0]
+        line = self._line(number)
         here = number == self.cursor
         over = self.over_cursor if here else Style.null()
         grade = self.marks.get(number)
@@ -124,14 +128,24 @@ class LogView(CursorView):
             position = hit + len(self.needle)
         return [*parts, (shown[position:], style)]
 
-    def _map(self, y: int, height: int) -> Part:
-        """Return what stands at this height of the map: the gravest mark among the lines that it stands for."""
+    def _line(self, number: int) -> str:
+        """Return a line; those around it are read with it, as they are drawn next."""
+        first, lines = self._window
+        if not first <= number < first + len(lines):
+            first = self.scroll_offset.y if 0 <= number - self.scroll_offset.y < self.size.height else number
+            lines = self.text.read(first, max(1, self.size.height))
+            self._window = (first, lines)
+        return lines[number - first] if number - first < len(lines) else ""
+
+    def _map_parts(self, height: int) -> list[Part]:
+        """Return what stands at each height of the map: the gravest mark among the lines that it stands for."""
         lines = self.text.lines
-        if not height or not lines:
-            return "  ", ""
-        low, high = y * lines // height, max(y * lines // height + 1, (y + 1) * lines // height)
-        grades = {grade for line, grade in self.marks.items() if low <= line < high}
-        for grade in ("critical", "warning", "info", "advice"):
-            if grade in grades:
-                return f" {SYMBOLS[grade]}", grade
-        return "  ", ""
+        if self._map[0] != (height, lines):
+            gravest: dict[int, str] = {}
+            for line, grade in self.marks.items():
+                if line < lines:
+                    y = line * height // lines
+                    gravest[y] = min(gravest.get(y, grade), grade, key=_GRADES.index)
+            parts = [(f" {SYMBOLS[gravest[y]]}", gravest[y]) if y in gravest else ("  ", "") for y in range(height)]
+            self._map = ((height, lines), parts)
+        return self._map[1]

@@ -170,7 +170,7 @@ class RowList(CursorView):
         """Draw one line."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
-        base = self.rich_style
+        base = self.base
         if number >= len(self.rows):
             return Strip.blank(width, base)
         here = number == self.cursor
