@@ -87,7 +87,9 @@ def plant(root: Path, commands: Path) -> int:
     commands.mkdir(parents=True)
     places = 0
     for probe in load_probes():
-        for pattern in (*probe.live.files, *probe.live.tree):
+        for pattern in sorted(
+            (*probe.live.files, *probe.live.tree), key=len, reverse=True
+        ):  # folders after what is in them
             path = root / pattern.lstrip("/").replace("*", "x1")
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
