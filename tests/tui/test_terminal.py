@@ -205,6 +205,12 @@ def test_a_hung_driver_freezes_nothing(lib_dir):
     assert terminal.restored()
 
 
+def test_the_screens_appear_before_models_and_rules_are_loaded():
+    code = "import sys, gpudoctor.tui.app; print(*{'pydantic', 'msgspec', 'hyperscan', 'yaml'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == []
+
+
 def test_first_paint(folder):
     """Within 0.6 s, or 12 times an empty Python where that is longer. On a busy machine its own time counts, not the wait."""
     paint, allowed = 9.0, 0.6

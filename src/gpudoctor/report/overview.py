@@ -6,10 +6,12 @@ Grades are "" (fine), "warning" and "critical". Values come from `Report.node`; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpudoctor.findings.model import Finding, Report, Subject, Undecided
 from gpudoctor.report.times import stamp
+
+if TYPE_CHECKING:  # the screens appear before the models are loaded
+    from gpudoctor.findings.model import Finding, Report, Subject, Undecided
 
 Said = tuple[str, str]
 
@@ -65,6 +67,7 @@ def node_words(report: Report, between: str = ", ") -> str:
 def subject_words(subject: Subject) -> str:
     """Name what a finding is about.
 
+    >>> from gpudoctor.findings.model import Subject
     >>> subject_words(Subject(kind="gpu", name="GPU 5")), subject_words(Subject(kind="port", name="mlx5_0"))
     ('GPU 5', 'port mlx5_0')
     """
@@ -76,6 +79,7 @@ def subject_words(subject: Subject) -> str:
 def subjects_words(subjects: Sequence[Subject]) -> str:
     """Name all that a finding is about.
 
+    >>> from gpudoctor.findings.model import Subject
     >>> subjects_words([Subject(kind="gpu", name=name) for name in ("0000:3b:00.0", "0000:86:00.0", "GPU 5")])
     'GPUs 0000:3b:00.0, 0000:86:00.0, 5'
     """
