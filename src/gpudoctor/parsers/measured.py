@@ -1,4 +1,4 @@
-"""Bandwidth as test programs measure it: nvbandwidth (text and JSON) and perftest (ib_write_bw and its sisters)."""
+"""Bandwidth as test programs measure it: nvbandwidth (text and JSON), the CUDA sample bandwidthTest, and perftest (ib_write_bw)."""
 
 from __future__ import annotations
 
@@ -102,10 +102,50 @@ def _cell(value: Any) -> str:
     return str(value) if re.fullmatch(r"\d+(?:\.\d+)?", str(value)) else "N/A"
 
 
+_SAMPLE = LazyRegex(r"(?P<way>Host to Device|Device to Host) Bandwidth, (?P<devices>\d+) Device\(s\)")
+_SAMPLE_UNIT = LazyRegex(r"Transfer Size \(Bytes\)\s+Bandwidth\((?P<unit>[MG])B/s\)")
+_SAMPLE_ROW = LazyRegex(r"\s*(?P<size>\d+)\s+(?P<bandwidth>\d+(?:\.\d+)?)\s*$")
+
+
+def bandwidth_test(text: str) -> Iterator[Fact]:
+    """The CUDA sample bandwidthTest with pinned memory, its largest transfer; the first device where it names none.
+
+    >>> sample = " Host to Device Bandwidth, 1 Device(s)\\n PINNED Memory Transfers\\n"
+    >>> sample += "   Transfer Size (Bytes)\\tBandwidth(GB/s)\\n   32000000\\t\\t\\t25.1"
+    >>> [(fact.gpu, fact.way, fact.bandwidth) for fact in bandwidth_test(sample)]
+    [('GPU 0', 'from host', 25.1)]
+    """
+    lines = text.split("\n")
+    at = next((place for place, line in enumerate(lines) if _SAMPLE.search(line)), None)
+    head = _SAMPLE.search(lines[at]) if at is not None else None
+    if at is None or head is None or head["devices"] != "1":
+        raise NotThisFormat  # pageable memory and sums over devices say nothing about one link
+    if not any("PINNED Memory Transfers" in line for line in lines[at + 1 : at + 3]):
+        raise NotThisFormat
+    devices = [found[1] for line in lines[:at] if (found := re.match(r"\s*Device (\d{1,3}):", line))]
+    unit, best = 0.0, None
+    for number, line in enumerate(lines[at + 1 :], start=at + 1):
+        if found := _SAMPLE_UNIT.search(line):
+            unit = 1.0 if found["unit"] == "G" else 0.001
+        elif unit and (found := _SAMPLE_ROW.match(line)):
+            way = "from host" if head["way"].startswith("Host") else "to host"
+            best = CopyRate(
+                gpu=f"GPU {devices[-1] if devices else 0}", way=way, bandwidth=float(found["bandwidth"]) * unit
+            )
+            best.at = number
+        elif best is not None:
+            break
+    if best is None:
+        raise NotThisFormat
+    yield best
+
+
 _TEST = LazyRegex(r"RDMA_(?P<what>Write|Read)|(?P<send>Send) (?:Bidirectional )?BW Test")
 _PAIR = LazyRegex(r"(?P<key>Device|Mtu|Link type)\s*: (?P<value>[\w.+-]+)")
 _RESULTS = LazyRegex(r"#bytes\s+#?iterations\s+BW peak\[(?P<unit>MB|Gb|MiB)/sec\]")
-_RESULT = LazyRegex(r"\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<peak>\d+(?:\.\d+)?)\s+(?P<average>\d+(?:\.\d+)?)\s+(?P<rate>\d+(?:\.\d+)?)")
+_RESULT = LazyRegex(
+    r"\s*(?P<size>\d+)\s+(?P<count>\d+)\s+(?P<peak>\d+(?:\.\d+)?)\s+(?P<average>\d+(?:\.\d+)?)\s+(?P<rate>\d+(?:\.\d+)?)"
+)
 _MIB_TO_GBITS = 1.048576 * 8 / 1000
 
 
@@ -154,5 +194,6 @@ def perftest(text: str) -> Iterator[Fact]:
 FORMATS = (
     Format("nvbandwidth", (" bandwidth (GB/s)",), nvbandwidth, lines=80, back=1),
     Format("nvbandwidth as JSON", ('"nvbandwidth"',), nvbandwidth_json, lines=20_000, back=2),
+    Format("bandwidthTest", (" Bandwidth, 1 Device(s)",), bandwidth_test, lines=80, back=8),
     Format("perftest", (" BW Test", "RDMA_Write B", "RDMA_Read B"), perftest, lines=120, back=12),
 )
