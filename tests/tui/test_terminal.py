@@ -205,6 +205,25 @@ def test_a_hung_driver_freezes_nothing(lib_dir):
     assert terminal.restored()
 
 
+def test_what_is_typed_ahead_after_a_slash_is_searched_for(folder):
+    """A slow line brings many keys at once."""
+    with Terminal("diagnose", "--tui", folder) as terminal:
+        terminal.until("dmesg.txt:2")
+        terminal.press("/fell/of\x7f\x7f\x7f\r")
+        terminal.until("Findings: fell")
+        terminal.press("\r")
+        terminal.until("Open log" if "Open log" in terminal.text else "esc Back")
+        while "Open log" not in terminal.text:
+            terminal.press("j")
+            terminal.read()
+        terminal.press("\r")
+        terminal.until("line 2 of 3")
+        terminal.press("/enabling dev\r")
+        terminal.until("line 1 of 3")
+        terminal.press("qq")
+        terminal.end()
+
+
 def test_the_screens_appear_before_models_and_rules_are_loaded():
     code = "import sys, gpudoctor.tui.app; print(*{'pydantic', 'msgspec', 'hyperscan', 'yaml'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -34,7 +34,7 @@ class LogScreen(Screen[None]):
     COMPONENT_CLASSES = PARTS
     BINDINGS = [
         Binding("escape,q", "close", "Back"),
-        Binding("slash", "search", "Search", tooltip="find a text, or :NUMBER to go to a line"),
+        Binding("slash", "search", "Search", priority=True, tooltip="find a text, or :NUMBER to go to a line"),
         Binding("n", "next(1)", "Next", tooltip="next line that was searched for"),
         Binding("N", "next(-1)", "Previous", show=False, tooltip="the one before"),
         Binding("right_square_bracket", "evidence(1)", "Evidence", tooltip="next line that a finding quotes"),
@@ -131,12 +131,16 @@ class LogScreen(Screen[None]):
 
     # ---- searching ---------------------------------------------------------------------------------------------------
 
-    def action_search(self) -> None:
+    async def action_search(self) -> None:
         """Ask for the text."""
         if not self.query("#search"):
             box = Input(value=self._needle, placeholder="text, or :NUMBER for a line", id="search", compact=True)
-            self.query_one("#log-pane").mount(box, before=0)
-        self.query_one("#search").focus()
+            await self.query_one("#log-pane").mount(box, before=0)
+        self.set_focus(self.query_one("#search"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A slash inside the search is a letter."""
+        return action != "search" or not (self.focused is not None and self.focused.id == "search")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Search, or go to a line."""

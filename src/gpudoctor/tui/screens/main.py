@@ -66,6 +66,7 @@ class MainScreen(Screen[None]):
             "slash",
             "filter",
             "Filter",
+            priority=True,  # at once: what is typed after it belongs to the filter
             tooltip="show only some findings: words, severity:critical, area:driver, gpu:3b",
         ),
         Binding("escape", "back", "Back", tooltip="while probing: stop and show what is known; else: back"),
@@ -318,7 +319,7 @@ class MainScreen(Screen[None]):
         if action == "save":
             return self.report is not None
         if action == "filter":
-            return self._view == 0
+            return self._view == 0 and not (self.focused is not None and self.focused.id == "filter")
         if action == "back":
             return self._can_go_back() or self._can_stop()
         return True
@@ -410,17 +411,17 @@ class MainScreen(Screen[None]):
             self._lay_out()
             self.call_after_refresh(self._redraw)
 
-    def action_filter(self) -> None:
+    async def action_filter(self) -> None:
         """Ask for the words that findings must hold."""
         from textual.widgets import Input
 
-        if self.query("#filter"):
-            self.query_one("#filter").focus()
-            return
-        text = self.query_one(FindingList).filter
-        box = Input(value=text, placeholder="words, severity:critical, area:driver, gpu:3b", id="filter", compact=True)
-        self.query_one("#list-pane").mount(box, before=0)
-        box.focus()
+        if not self.query("#filter"):
+            words = "words, severity:critical, area:driver, gpu:3b"
+            text = self.query_one(FindingList).filter
+            await self.query_one("#list-pane").mount(
+                Input(value=text, placeholder=words, id="filter", compact=True), before=0
+            )
+        self.set_focus(self.query_one("#filter"))
 
     def action_copy(self) -> None:
         """Copy what is under the cursor."""
