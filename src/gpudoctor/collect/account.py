@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 
 from gpudoctor.collect.probe import Probe
 from gpudoctor.findings.model import ProbeResult
@@ -25,7 +25,7 @@ def account(kind: str, places: Iterable[str], probes: Sequence[Probe]) -> list[P
         patterns = probe.bundles.get(kind)
         if not patterns:
             results.append(ProbeResult(name=probe.name, status="skipped", reason=f"no part of a {called}"))
-        elif any(fnmatchcase(place, pattern) for pattern in patterns for place in held):
+        elif any(fnmatch.filter(held, pattern) for pattern in patterns):
             results.append(ProbeResult(name=probe.name, status="ok"))
         else:
             results.append(ProbeResult(name=probe.name, status="absent", reason=f"not in this {called}"))
