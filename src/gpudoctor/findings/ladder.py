@@ -69,7 +69,9 @@ def ladder(rungs: Sequence[Rung], shown: Sequence[str], subjects: Sequence[Subje
     """Return the rungs of a rule as the report carries them, `$GPU`, `$PCI` and `$NODE` filled where they are known."""
     names = {
         "$GPU": [subject.name.removeprefix("GPU ") for subject in subjects if subject.kind == "gpu"],
-        "$PCI": [subject.name for subject in subjects if subject.kind == "gpu" and re.fullmatch(_ADDRESS, subject.name)],
+        "$PCI": [
+            subject.name for subject in subjects if subject.kind == "gpu" and re.fullmatch(_ADDRESS, subject.name)
+        ],
         "$NODE": [subject.name for subject in subjects if subject.kind == "node" and subject.name != "node"]
         or ([host] if host else []),
     }
