@@ -66,9 +66,24 @@ def test_filter(words, kept):
     assert keys(words) == kept
 
 
+WIDE = scene.BUS.model_copy(
+    update={
+        "key": "wide",
+        "title": "显卡掉线了" * 20,
+        "because": "GPU 从总线上掉线 " * 30,
+        "subjects": [scene.Subject(kind="port", name="mlx5_bond_0/" + "端口" * 20)],
+        "evidence": [Where(source="日志/" * 12 + "kern.log", line=7, text="内核: 显卡 " * 20 + "x" * 200)],
+        "fixes": [scene.Fix(title="重启节点" * 15, commands=["sudo " + "节点" * 80], needs=["根权限" * 20])],
+    }
+)
+
+
 @pytest.mark.parametrize("width", [38, 76, 116, 196])
-def test_no_row_is_wider_than_its_room(width):
-    given = report()
+@pytest.mark.parametrize("findings", [(scene.BUS, scene.HOT, scene.MISSING, scene.NCCL, scene.OLD), (WIDE,)])
+def test_no_row_is_wider_than_its_room(width, findings):
+    event = Event(text="显卡 " * 60, where=WIDE.evidence[0], gpu="0000:3b:00.0", time=1_700_000_000.0)
+    long = {"gpus": [{**scene.GPUS[0], "name": "显卡" * 30}], "host": "节点" * 50, "driver": "550.54.15"}
+    given = report(findings, timeline=[event], **({"node": long} if findings == (WIDE,) else {}))
     pages = [
         finding_rows(given, width, folded=set(), unfolded={"bus", "missing", UNDECIDED}),
         [row for finding in given.findings for row in detail_rows(finding, given, width)],

@@ -185,8 +185,9 @@ def quoted(text: str, width: int, style: str, *, indent: str, action: Action | N
 
 def heading(text: str, width: int) -> Row:
     """Return a heading with a rule to the edge."""
-    rule = "─" * max(0, width - cell_len(text) - 1)
-    return row((text, "heading"), " ", (rule, "rule"))
+    shown = fit(text, width)
+    rule = "─" * max(0, width - cell_len(shown) - 1)
+    return row((shown, "heading"), " ", (rule, "rule"))
 
 
 def acting(rows: Iterable[Row], action: Action) -> Iterator[Row]:

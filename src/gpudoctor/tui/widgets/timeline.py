@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _BURST = 60.0  # seconds between two events of one burst
 _REBOOT = 3600.0  # seconds that a reboot counts on the axis where no clock tells how long it took
 _WHEN = 20
+_WITH_SUBJECT = 60  # columns from which there is room to say what a finding is about
 _GRADES = ("critical", "warning", "info", "event")
 _XID = re.compile(r"(?:NVRM: )?Xid \([^)]*\): (?P<code>\d+)")
 _NOBODY = re.compile(r", (?:pid|name)='?<unknown>'?(?=,|$)")
@@ -246,13 +247,14 @@ def _finding(finding: Finding, width: int) -> Row:
     when = stamp(finding.first_seen).removesuffix(" UTC") if finding.first_seen is not None else ""
     count = f" ({finding.count} times)" if finding.count > 1 else ""
     boot = " (earlier boot)" if finding.history else ""
-    subject = about(finding.subjects).replace(" 0000:", " ")
+    subject = f" {column(about(finding.subjects).replace(' 0000:', ' '), 18)}" if width >= _WITH_SUBJECT else ""
+    room = width - _WHEN - 2 - cell_len(subject)
     where = finding.evidence[0] if finding.evidence else None
     return row(
         (column(when, _WHEN - 1, right=True) + " ", "dim"),
         (f"{SYMBOLS[style]} ", style),
-        (column(plain(finding.title) + count + boot, max(4, width - _WHEN - 21)), "dim" if finding.role == "consequence" else ""),
-        (" " + column(subject, 18), "dim"),
+        (column(plain(finding.title) + count + boot, room), "dim" if finding.role == "consequence" else ""),
+        (subject, "dim"),
         key=f"time:{finding.key}",
         action=OpenLog(where.source, where.line, where.text) if where else None,
-    )  # fmt: skip
+    )
