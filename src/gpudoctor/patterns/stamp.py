@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import NamedTuple
 
 # The first three letters decide, in the languages that syslog and journalctl were seen to print.
@@ -71,6 +72,7 @@ def _month(name: str) -> int | None:
     return _MONTHS.get(name) or _MONTHS.get(name[:4]) or _MONTHS.get(name[:3])
 
 
+@lru_cache(maxsize=8)  # the scan and the parser that it calls both ask for the line at hand
 def parse_stamp(line: str) -> Stamp:
     """Split a log line into stamp and message; a line without a stamp is all message.
 

@@ -38,8 +38,8 @@ def decode(raw: bytes) -> str:
 def plain(pieces: Iterable[bytes]) -> Iterator[bytes]:
     r"""Yield a text in one byte per plain letter and with \n behind each line, whatever an editor or a shell made of it.
 
-    >>> b"".join(plain(["x\ny".encode("utf-16-be")])), b"".join(plain([b"x\ry\r"]))
-    (b'x\ny', b'x\ny\n')
+    >>> b"".join(plain(["NVRM\nx".encode("utf-16-be")])), b"".join(plain([b"x\ry\r"]))
+    (b'NVRM\nx', b'x\ny\n')
     """
     iterator = iter(pieces)
     head = next(iterator, b"")
