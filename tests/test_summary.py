@@ -39,3 +39,14 @@ def test_one_cause_on_several_gpus_is_one(doctor):
 def test_nothing_wrong_names_what_was_looked_at(doctor):
     text = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Sep 25 12:00:00 UTC 2025\n"
     assert summary(doctor, a=text) == "Nothing wrong found"
+
+
+def test_a_failure_that_no_rule_can_place_is_not_called_right(doctor):
+    nvml = doctor.diagnose(TextSource({"a.log": "Failed to initialize NVML: Unknown Error\n"}))
+    assert (nvml.status, nvml.summary) == (
+        "unknown",
+        "nvidia-smi or NVML fails, and what was read doesn't tell why",
+    )
+    assert "container.device-access-lost" in {missing.id for missing in nvml.undecided}
+    program = doctor.diagnose(TextSource({"a.log": "CUDA error: invalid device function at app.cu:7\n"}))
+    assert program.status != "ok"

@@ -112,9 +112,20 @@ def judge_status(findings: list[Finding], store: FactStore, collected: Collected
         return "critical"
     if "warning" in severities:
         return "warning"
+    if not findings and _unexplained(store):
+        return "unknown"
     if findings or sees_gpu_evidence(store):
         return "ok"
     return "ok" if collected.read and notes.kind not in ("live", "snapshot") else "unknown"
+
+
+def _unexplained(store: FactStore) -> str | None:
+    """Name what failed where no rule can say why: nothing was found wrong, yet it isn't in order."""
+    if store.of("smi_error"):
+        return "nvidia-smi or NVML fails"
+    if store.of("cuda_error"):
+        return "A CUDA program fails"
+    return None
 
 
 def summarise(
@@ -130,6 +141,8 @@ def summarise(
         others = len({cause.id for cause in causes}) - 1
         remarks += [f"and {others} more"] if others else []
         return causes[0].title + (f" ({'; '.join(remarks)})" if remarks else "")
+    if status == "unknown" and (failure := _unexplained(store)):
+        return f"{failure}, and what was read doesn't tell why"
     if status == "unknown" and notes.kind in ("live", "snapshot"):
         return "No NVIDIA device, driver or library on this machine: nothing to examine (for a bundle or log: gpudoctor diagnose FILE)"
     if status == "unknown":
