@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import os
+import signal
+import time
 
 import pytest
 
@@ -46,6 +49,23 @@ def test_a_long_text_is_read_in_order(scanner):
     raw = "\n".join(lines).encode()
     places = [line for kind, line in found(scanner, [raw[at : at + 500_000] for at in range(0, len(raw), 500_000)])]
     assert places == [100 + n for n in range(7, 300_000, 20_000)]
+
+
+def test_a_forked_process_searches_on_its_own(scanner):
+    raw = b"[1.1] usb 1-1: new device number 7\n" * 200_000 + XID.format(bus=0x3B).encode() + b"\n"
+    pieces = [raw[at : at + 2**20] for at in range(0, len(raw), 2**20)]
+    assert ("xid", 200_100) in found(scanner, pieces)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ("xid", 200_100) in found(scanner, pieces) else 1)
+    end = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+        time.sleep(0.05)
+    if ended == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert ended[1] == 0
+    assert ended[0] == child
 
 
 def test_a_long_packed_log_is_read_to_its_end(tmp_path):

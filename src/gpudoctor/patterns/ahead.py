@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -80,25 +84,28 @@ def ahead(pieces: Iterator[bytes], direct: int = 2) -> Iterator[bytes]:
             changed.notify_all()
 
 
-def mapped(function: Callable[[T], R], things: Iterator[T], direct: int = 2) -> Iterator[tuple[T, R]]:
-    """Yield each thing with the function's answer, in order; behind the first few two threads work on the next ones."""
-    for thing in itertools.islice(things, direct):
-        yield thing, function(thing)
-    first = list(itertools.islice(things, 1))
-    if not first:
-        return
-    from concurrent.futures import Future, ThreadPoolExecutor
+@cache
+def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
 
     _reuse_memory()
-    pool = ThreadPoolExecutor(_WORKERS)
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked process has none of its threads
+    return ThreadPoolExecutor(_WORKERS)
+
+
+def mapped(function: Callable[[T], R], things: Iterator[T]) -> Iterator[tuple[T, R]]:
+    """Yield each thing with the function's answer, in order; behind the first one two threads work on the next ones."""
+    for thing in itertools.islice(things, 1):
+        yield thing, function(thing)
     working: deque[tuple[T, Future[R]]] = deque()
     try:
-        for thing in itertools.chain(first, things):
-            working.append((thing, pool.submit(function, thing)))
+        for thing in things:
+            working.append((thing, _pool().submit(function, thing)))
             if len(working) > _WORKERS:
                 done, answer = working.popleft()
                 yield done, answer.result()
         for done, answer in working:
             yield done, answer.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        for _, answer in working:
+            answer.cancel()
