@@ -109,6 +109,9 @@ def test_keys_of_the_main_screen(tmp_path):
         assert not app.main.query("#filter") or app.focused is findings
         await keys("y")
         assert app.clipboard.startswith("## GPU fell off the bus")
+        await keys("right_square_bracket", "tab", "m")
+        assert app.clipboard.startswith("## GPU is slowed by heat")
+        await keys("escape", "left_square_bracket")
         await keys("z")
         assert app.main.has_class("zoomed")
         await keys("z")

@@ -77,6 +77,7 @@ class MainScreen(Screen[None]):
         Binding("left_square_bracket", "next(-1)", "Finding before", show=False),
         Binding("right_square_bracket", "next(1)", "Next finding", show=False),
         Binding("y", "copy", "Copy", tooltip="copy the command, reference or line under the cursor"),
+        Binding("m", "markdown", "Markdown", show=False, tooltip="copy the finding as Markdown, for a ticket"),
         Binding("s", "save", "Save", tooltip="save the report as a file"),
         Binding("x", "suppress", "Suppress", tooltip="live with this finding until a day: it counts no more"),
         Binding("r", "again", "Again", tooltip="examine again"),
@@ -428,11 +429,8 @@ class MainScreen(Screen[None]):
         page = self.focused
         here = page.current if isinstance(page, RowList) else None
         if page is self.query_one(FindingList):
-            here = None
-            if (finding := self._finding()) is not None:
-                from gpudoctor.report.markdown import finding_markdown
-
-                self.doctor.copy(finding_markdown(finding), "finding as Markdown")
+            self.action_markdown()
+            return
         if here is None:
             return
         if isinstance(here.action, Copy):
@@ -441,6 +439,13 @@ class MainScreen(Screen[None]):
             self.doctor.copy(f"{here.action.source}:{here.action.line}: {here.action.text}", "evidence")
         elif here.text:
             self.doctor.copy(here.text.strip(), "line")
+
+    def action_markdown(self) -> None:
+        """Copy the finding for a ticket."""
+        if (finding := self._finding()) is not None:
+            from gpudoctor.report.markdown import finding_markdown
+
+            self.doctor.copy(finding_markdown(finding), "finding as Markdown")
 
     def action_again(self) -> None:
         """Examine once more."""
@@ -471,6 +476,7 @@ class MainScreen(Screen[None]):
             yield SystemCommand(name, f"Show the view: {name.lower()}", partial(self.action_view, number))
         if self._finding() is not None:
             yield SystemCommand("Walk-through", "Be led through the fix of this finding", self.action_walk)
+            yield SystemCommand("Copy as Markdown", "This finding, for a ticket", self.action_markdown)
             if not self._examining:
                 yield SystemCommand("Suppress", "Live with this finding until a day", self.action_suppress)
         if self.report is not None:
