@@ -10,6 +10,11 @@ from gpudoctor.sources.memory import TextSource
 CUBLAS = "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`\n"
 LOST = "[  812.114000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
 ROOT = "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory\n"
+NO_LIBRARY = "pynvml.NVMLError_LibraryNotFound: NVML Shared Library Not Found\n"
+NO_GPU = """/sys/bus/pci/devices/0000:00:02.0: -> ../../../devices/pci0000:00/0000:00:02.0
+/sys/bus/pci/devices/0000:00:02.0/vendor: 0x1af4
+/sys/bus/pci/devices/0000:00:02.0/class: 0x030200
+"""
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +55,13 @@ def test_a_failure_that_no_rule_can_place_is_not_called_right(doctor):
     assert "container.device-access-lost" in {missing.id for missing in nvml.undecided}
     program = doctor.diagnose(TextSource({"a.log": "CUDA error: invalid device function at app.cu:7\n"}))
     assert program.status != "ok"
+
+
+def test_a_machine_without_a_gpu_lacks_no_library(doctor):
+    source = TextSource({"nvml.log": NO_LIBRARY, "pci.log": NO_GPU})
+    source.notes.kind = "snapshot"
+    report = doctor.diagnose(source)
+    assert (report.status, report.findings) == ("unknown", [])
+    assert report.summary.startswith("No NVIDIA device, driver or library on this machine")
+    with_gpu = doctor.diagnose(TextSource({"nvml.log": NO_LIBRARY, "pci.log": NO_GPU.replace("0x1af4", "0x10de")}))
+    assert "driver.nvml-library-missing" in {finding.id for finding in with_gpu.findings}

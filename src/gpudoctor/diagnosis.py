@@ -23,7 +23,7 @@ from gpudoctor.findings.model import Finding, ProgramInfo, Report, SourceInfo, S
 from gpudoctor.findings.nodes import joined
 from gpudoctor.findings.policy import Policy
 from gpudoctor.findings.resolve import resolve
-from gpudoctor.node import describe_node, graph_of, sees_gpu_evidence
+from gpudoctor.node import describe_node, graph_of, sees_gpu_evidence, smi_failures
 from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.scan import Scanner
 from gpudoctor.sources.base import Source, SourceNotes
@@ -121,7 +121,7 @@ def judge_status(findings: list[Finding], store: FactStore, collected: Collected
 
 def _unexplained(store: FactStore) -> str | None:
     """Name what failed where no rule can say why: nothing was found wrong, yet it isn't in order."""
-    if store.of("smi_error"):
+    if smi_failures(store):
         return "nvidia-smi or NVML fails"
     if store.of("cuda_error"):
         return "A CUDA program fails"

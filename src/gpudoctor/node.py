@@ -19,10 +19,14 @@ _FRAMEWORKS = ("torch", "tensorflow", "jax", "jaxlib", "cupy", "vllm", "onnxrunt
 
 def sees_gpu_evidence(store: FactStore) -> bool:
     """Tell whether anything was read that says something about GPUs or their driver."""
-    return any(
-        store.of(kind)
-        for kind in ("gpu", "driver_version", "kernel_module", "xid", "gpu_process", "nccl_test", "smi_error")
-    )
+    kinds = ("gpu", "driver_version", "kernel_module", "xid", "gpu_process", "nccl_test")
+    return any(store.of(kind) for kind in kinds) or bool(smi_failures(store))
+
+
+def smi_failures(store: FactStore) -> list[Fact]:
+    """Return what nvidia-smi and NVML complain of, without the missing library of a machine on whose bus no GPU is."""
+    no_gpu = any(fact.value("seen_by") == "sysfs" and fact.value("number") == 0 for fact in store.of("gpu_count"))
+    return [fact for fact in store.of("smi_error") if not (no_gpu and fact.value("reason") == "library_not_found")]
 
 
 def graph_of(store: FactStore) -> Graph | None:
