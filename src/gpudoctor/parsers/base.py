@@ -28,6 +28,29 @@ Parser = Callable[[str], Iterator[Fact]]
 MAX_YAML_NODES = 200_000
 
 
+def json_object(text: str, start: int, what: str, signs: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the JSON object that begins at `start`; raises Malformed where it breaks off, NotThisFormat where there is none.
+
+    signs: where given, what breaks off is only Malformed if it holds one of them, else it is another program's.
+
+    >>> json_object('x {"a": 1} y', 2, "the sample")
+    {'a': 1}
+    """
+    import json
+
+    if start < 0:
+        raise NotThisFormat
+    try:
+        data, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        if signs and not any(sign in text for sign in signs):
+            raise NotThisFormat from None
+        raise Malformed(f"{what} breaks off or is damaged ({error})") from None
+    if not isinstance(data, dict):
+        raise NotThisFormat
+    return data
+
+
 def yaml_data(text: str) -> Any:
     r"""What a YAML text holds; NotThisFormat where it is none, contains itself, or aliases make it grow beyond all measure.
 

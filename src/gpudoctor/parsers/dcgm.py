@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
 from gpudoctor.facts.gpu import DcgmResult, Gpu, NvlinkLink
-from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, json_object
 from gpudoctor.patterns.lazy import LazyRegex
 
 _ROW = LazyRegex(r"\|\s?(?P<key>[^|]{1,40}?)\s*\|\s?(?P<value>[^|]*?)\s*\|\s*$")
@@ -150,14 +150,8 @@ def diag_json(text: str) -> Iterator[Fact]:
     >>> fact = next(diag_json(sample)); fact.test, fact.gpu, fact.message
     ('Memory', 'GPU 2', 'A DBE was seen.')
     """
-    start = text.find("{")
-    if start < 0:
-        raise NotThisFormat
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text[start:])
-    except (ValueError, RecursionError) as error:
-        raise Malformed(f"not readable as JSON: {error}") from None
-    root = data.get("DCGM Diagnostic") or data.get("DCGM GPU Diagnostic") if isinstance(data, dict) else None
+    data = json_object(text, text.find("{"), "the JSON of DCGM")
+    root = data.get("DCGM Diagnostic") or data.get("DCGM GPU Diagnostic")
     if not isinstance(root, dict):
         raise NotThisFormat
     for category in _dicts(root.get("test_categories")):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import FlightRecord
-from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, json_object
 from gpudoctor.patterns.text import clean
 
 _DIMENSIONS, _TENSORS = 8, 4096  # of one operation that are counted
@@ -28,15 +27,10 @@ def dump(text: str) -> Iterator[Fact]:
     ('0', 7, 6, 'all_gather', 256)
     """
     start = text.find("{")
-    if start < 0 or text[:start].strip():
+    if text[: max(start, 0)].strip():
         raise NotThisFormat
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text, start)
-    except ValueError as error:
-        if '"pg_status"' in text or '"collective_seq_id"' in text:
-            raise Malformed(f"the flight recorder's dump breaks off ({error})") from None
-        raise NotThisFormat from None
-    if not isinstance(data, dict) or not isinstance(data.get("entries"), (list, dict)) or "version" not in data:
+    data = json_object(text, start, "the flight recorder's dump", ('"pg_status"', '"collective_seq_id"'))
+    if not isinstance(data.get("entries"), (list, dict)) or "version" not in data:
         raise NotThisFormat
     groups = {name: _record(name, status) for name, status in _named(data.get("pg_status"))}
     for entry in _entries(data["entries"]):

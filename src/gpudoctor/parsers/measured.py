@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import CopyRate, PeerAccess
 from gpudoctor.facts.host import RdmaTest
-from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, json_object
 from gpudoctor.patterns.lazy import LazyRegex
 
 _CASE = LazyRegex(r"Running (?P<name>\w+)\.|SUM (?P<sum>\w+) ")
@@ -70,19 +69,14 @@ def _cells(host: bool, forward: bool, row: int, cells: list[str]) -> Iterator[Co
 def nvbandwidth_json(text: str) -> Iterator[Fact]:
     """What `nvbandwidth -j` prints; cells are texts, N/A where a pair was not measured.
 
+    >>> import json
     >>> sample = json.dumps({"nvbandwidth": {"testcases": [{"name": "host_to_device_memcpy_ce", "status": "Passed",
     ...     "bandwidth_matrix": [["55.2", "27.5"]]}]}})
     >>> [(fact.gpu, fact.bandwidth) for fact in nvbandwidth_json(sample)]
     [('GPU 0', 55.2), ('GPU 1', 27.5)]
     """
     start = text.rfind("{", 0, max(0, text.find('"nvbandwidth"')))
-    if start < 0:
-        raise NotThisFormat
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text, start)
-    except ValueError as error:
-        raise Malformed(f"the JSON of nvbandwidth breaks off ({error})") from None
-    body = data.get("nvbandwidth") if isinstance(data, dict) else None
+    body = json_object(text, start, "the JSON of nvbandwidth").get("nvbandwidth")
     cases = body.get("testcases") if isinstance(body, dict) else None
     if not isinstance(cases, list):
         raise NotThisFormat

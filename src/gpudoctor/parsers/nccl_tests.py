@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import NcclRank, NcclTest
-from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
+from gpudoctor.parsers.base import Format, NotThisFormat, json_object
 from gpudoctor.patterns.address import pci_address
 from gpudoctor.patterns.lazy import LazyRegex
 
@@ -249,15 +248,10 @@ def report(text: str) -> Iterator[Fact]:
     ('all_gather', 283.0, 'NVIDIA H100 80GB HBM3', 8)
     """
     start = text.find("{")
-    if start < 0 or text[:start].strip():
+    if text[: max(start, 0)].strip():
         raise NotThisFormat
-    try:
-        data, _ = json.JSONDecoder().raw_decode(text, start)
-    except ValueError as error:
-        if '"average_bus_bandwidth"' in text or '"out_of_place"' in text:
-            raise Malformed(f"the JSON report of nccl-tests breaks off ({error})") from None
-        raise NotThisFormat from None
-    if not isinstance(data, dict) or not isinstance(data.get("results"), list):
+    data = json_object(text, start, "the JSON report of nccl-tests", ('"average_bus_bandwidth"', '"out_of_place"'))
+    if not isinstance(data.get("results"), list):
         raise NotThisFormat
     run = _Table(launches=1)
     config = data["config"] if isinstance(data.get("config"), dict) else {}
