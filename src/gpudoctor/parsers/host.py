@@ -413,7 +413,9 @@ def proc_limits(text: str) -> Iterator[Limit]:
             yield Limit(name=_PROC_NAMES[found["name"]], soft=soft, hard=hard, at=number)
 
 
-_PRESSURE = LazyRegex(r"(?P<scope>some|full) avg10=(?P<avg10>\d+(?:\.\d+)?) avg60=(?P<avg60>\d+(?:\.\d+)?) avg300=(?P<avg300>\d+(?:\.\d+)?)")
+_PRESSURE = LazyRegex(
+    r"(?P<scope>some|full) avg10=(?P<avg10>\d+(?:\.\d+)?) avg60=(?P<avg60>\d+(?:\.\d+)?) avg300=(?P<avg300>\d+(?:\.\d+)?)"
+)
 _RESOURCE = LazyRegex(r"pressure[/.](?P<resource>cpu|memory|io)\b")
 
 

@@ -103,8 +103,12 @@ _VLLM = LazyRegex(
     r"Free memory on device(?: (?P<device>\S+))? \((?P<free>\d+(?:\.\d+)?)/(?P<total>\d+(?:\.\d+)?) Gi?B\) on startup is less than desired "
     r"GPU memory utilization \([\d.]+, (?P<wanted>\d+(?:\.\d+)?) Gi?B\)"
 )
-_TF_NEW = LazyRegex(r"totalMemory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B) freeMemory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)")
-_TF_OLD = LazyRegex(r"Total memory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)")
+_TF_NEW = LazyRegex(
+    r"totalMemory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B) freeMemory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)"
+)
+_TF_OLD = LazyRegex(
+    r"Total memory: (?P<total>\d+(?:\.\d+)?\s*[KMGT]i?B)\s+.{0,80}?Free memory: (?P<free>\d+(?:\.\d+)?\s*[KMGT]i?B)"
+)
 _OLLAMA = LazyRegex(
     r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>\d+(?:\.\d+)? [KMGT]i?B)\" available=\"(?P<free>\d+(?:\.\d+)? [KMGT]i?B)\""
 )
