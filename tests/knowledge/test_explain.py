@@ -272,3 +272,11 @@ def test_compat_command_takes_the_live_node_when_nothing_is_given(capsys):
     assert compat_command.run(parsed(compat_command), live=lambda: live) == 0
     assert capsys.readouterr().out.startswith("works: GPU Tesla T4")
     assert compat_command.run(parsed(compat_command), live=lambda: None) == 64
+
+
+def test_addresses_stay_whole_in_the_text():
+    found = explain("xid 79")
+    addresses = [word.strip("()") for line in found.references for word in line.split() if "://" in word]
+    assert addresses
+    words = [word.strip("()") for word in explain_command.as_text(found).split()]
+    assert not [address for address in addresses if address not in words]

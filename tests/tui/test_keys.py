@@ -195,6 +195,17 @@ def test_help_says_the_keys_of_the_screen_below(size):
     drive(script, size=size)
 
 
+def test_help_names_each_key_once():
+    async def script(app, pilot):
+        await press(pilot, "w", "question_mark")
+        keys = [row.text for row in app.screen.query_one(RowList).rows]
+        keys = keys[: next(number for number, line in enumerate(keys) if "Moving" in line)]
+        assert any(line.startswith("esc q ") for line in keys)
+        assert not [line for line in keys if line.startswith("q ")], "q leaves the walk-through, it doesn't quit here"
+
+    drive(script, Fixed(report([scene.BUS])))
+
+
 @both
 @pytest.mark.parametrize(("findings", "status"), [([scene.BUS], 2), ([scene.HOT], 1), ([], 0)])
 def test_quit_gives_the_status_of_the_report(size, findings, status):
@@ -318,11 +329,15 @@ def test_save(size, tmp_path, monkeypatch):
 
     async def script(app, pilot):
         await press(pilot, "s")
+        assert ".json." in screen_text(app), "the endings are named whole at every size"
         assert app.focused.value.startswith("gpudoctor-node-a-")
         assert app.focused.value.endswith(".txt")
         app.focused.value = "out.pdf"
         await press(pilot, "enter")
         assert "No form has the ending .pdf" in screen_text(app)
+        app.focused.value = "out"
+        await press(pilot, "enter")
+        assert "The name has no ending: use one of ." in screen_text(app)
         app.focused.value = "nowhere/out.txt"
         await press(pilot, "enter")
         assert "No such file or directory" in screen_text(app)

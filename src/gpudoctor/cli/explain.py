@@ -95,13 +95,17 @@ def as_text(item: Explanation) -> str:
     """Explanation as text for a terminal."""
     severity = f"  [{item.severity}]" if item.severity else ""
     lines = [f"{item.title}{severity}", ""]
-    lines += textwrap.wrap(item.meaning, WIDTH)
+    lines += textwrap.wrap(item.meaning, WIDTH, break_on_hyphens=False)
     if item.facts:
         lines.append("")
         pad = max(len(label) for label, _ in item.facts)
         for label, value in item.facts:
             lines += textwrap.wrap(
-                value, WIDTH, initial_indent=f"  {label:<{pad}}  ", subsequent_indent=" " * (pad + 4)
+                value,
+                WIDTH,
+                initial_indent=f"  {label:<{pad}}  ",
+                subsequent_indent=" " * (pad + 4),
+                break_on_hyphens=False,
             )
     lines += _listed("Usual causes, most likely first", item.causes)
     lines += _listed("What to check", item.check)
@@ -110,7 +114,9 @@ def as_text(item: Explanation) -> str:
         for number, step in enumerate(item.fix, 1):
             needs = f", needs {', '.join(step.needs)}" if step.needs else ""
             lines.append(f"  {number}. {step.title}  ({step.risk}{needs})")
-            lines += textwrap.wrap(step.why, WIDTH, initial_indent="     ", subsequent_indent="     ")
+            lines += textwrap.wrap(
+                step.why, WIDTH, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False
+            )
             lines += [f"       {command}" for command in step.commands]
     lines += _listed("References", item.references)
     if item.related:
@@ -119,7 +125,17 @@ def as_text(item: Explanation) -> str:
 
 
 def _listed(title: str, items: Iterable[str]) -> list[str]:
+    # whole words only: an address or an option that is cut can't be copied
     lines = [
-        line for item in items for line in textwrap.wrap(item, WIDTH, initial_indent="  - ", subsequent_indent="    ")
+        line
+        for item in items
+        for line in textwrap.wrap(
+            item,
+            WIDTH,
+            initial_indent="  - ",
+            subsequent_indent="    ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
     ]
     return ["", title, *lines] if lines else []

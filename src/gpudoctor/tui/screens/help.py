@@ -85,12 +85,17 @@ class HelpScreen(ModalScreen[None]):
         yield row("")
         yield heading("Keys here", width)
         told: set[str] = set()
+        taken: set[str] = set()  # by what lies further in: the key doesn't reach the others
         for binding in self._bindings_below():
             if binding.action in told or binding.system or not (binding.show or binding.tooltip):
                 continue
             told.add(binding.action)
+            free = [key for key in binding.key.split(",") if key not in taken]
+            if not free:
+                continue
+            taken.update(free)
             words = binding.tooltip or binding.description
-            keys = " ".join(self._display(binding, key) for key in binding.key.split(","))
+            keys = " ".join(self._display(binding, key) for key in free)
             yield from paragraph(words, width, indent=" " * 16, first=column(binding.key_display or keys, 16))
         yield row("")
         yield heading("Moving", width)

@@ -50,16 +50,16 @@ class SaveScreen(ModalScreen[str | None]):
 
     def _say(self, words: str, style: str) -> None:
         said = self.query_one("#said", Lines)
-        said.show(list(paragraph(words, max(20, min(self.size.width, 100) - 8), style)) or [row("")])
+        room = min(self.size.width * 9 // 10, 100) - 8  # the dialog, without its margin, border and padding
+        said.show(list(paragraph(words, max(20, room), style)) or [row("")])
 
     @on(Input.Submitted)
     def _save(self, event: Input.Submitted) -> None:
         path = Path(event.value).expanduser()
         form = self._forms.get(path.suffix.removeprefix("."))
         if form is None:
-            self._say(
-                f"No form has the ending {path.suffix or 'none'}: use one of {', '.join(self._forms)}.", "warning"
-            )
+            fault = f"No form has the ending {path.suffix}" if path.suffix else "The name has no ending"
+            self._say(f"{fault}: use one of {', '.join(f'.{ending}' for ending in self._forms)}.", "warning")
             return
         if path.exists() and self._asked != event.value:
             self._asked = event.value
