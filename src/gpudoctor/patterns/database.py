@@ -12,6 +12,8 @@ import hyperscan
 
 from gpudoctor import kept
 
+_WORTH_KEEPING = 500  # anchors; fewer are compiled in no time, and would displace what is kept
+
 
 class AnchorDatabase:
     """Finds which of many literals occur where; `caseless` tells which of them match in either case (all by default)."""
@@ -23,6 +25,8 @@ class AnchorDatabase:
 
     @cached_property
     def _database(self) -> hyperscan.Database:
+        if len(self.anchors) < _WORTH_KEEPING:
+            return self._compiled()
         made_from = repr((self.anchors, self.caseless))
         key = hashlib.blake2b(made_from.encode(), digest_size=16).hexdigest()
         if (known := kept.load("anchors", key)) is not None:
