@@ -38,6 +38,7 @@ def many(log: Path) -> Iterator[Terminal]:
     """The screens over many findings and a log, in a terminal of 120x40, with the log's line under the cursor."""
     tests = str(Path(__file__).parent.parent / "tests")
     with Terminal(str(log), program=MANY, size=(120, 40), env={"PYTHONPATH": tests}) as terminal:
+        terminal.child.delaybeforesend = None  # pexpect waits 50 ms before it sends
         terminal.until("Finding number 3 of many")
         yield terminal
 
