@@ -65,3 +65,12 @@ def test_a_machine_without_a_gpu_lacks_no_library(doctor):
     assert report.summary.startswith("No NVIDIA device, driver or library on this machine")
     with_gpu = doctor.diagnose(TextSource({"nvml.log": NO_LIBRARY, "pci.log": NO_GPU.replace("0x1af4", "0x10de")}))
     assert "driver.nvml-library-missing" in {finding.id for finding in with_gpu.findings}
+
+
+def test_nobody_is_asked_for_a_cluster_that_nothing_shows(doctor):
+    driver = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Sep 25 12:00:00 UTC 2025\n"
+    pod = "NAMESPACE  NAME     READY  STATUS   RESTARTS  AGE\ndefault    train-0  0/1    Pending  0         9m\n"
+    alone = doctor.diagnose(TextSource({"version": driver}))
+    assert not {kind for open_rule in alone.undecided for kind in open_rule.missing} & {"k8s_node", "cdi_spec"}
+    beside = doctor.diagnose(TextSource({"version": driver, "pods": pod}))
+    assert "cdi_spec" in {kind for open_rule in beside.undecided for kind in open_rule.missing}

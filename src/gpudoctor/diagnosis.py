@@ -97,7 +97,9 @@ class Doctor:
             status=status,
             summary=summarise(status, findings, store, notes, len(suppressed)),
             findings=findings,
-            undecided=undecided([missing for missing in inference.undecided if self.policy.selects(missing.rule_id)]),
+            undecided=undecided(
+                (missing for missing in inference.undecided if self.policy.selects(missing.rule_id)), store
+            ),
             probes=collected.probes,
             timeline=timeline(store, findings),
             suppressed=suppressed,

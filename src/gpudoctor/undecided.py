@@ -8,6 +8,7 @@ from functools import cache
 from gpudoctor.collect.probe import COSTS, load_probes
 from gpudoctor.engine.infer import Missing
 from gpudoctor.facts import KINDS
+from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Undecided
 
 MAX_UNDECIDED = 40
@@ -36,10 +37,26 @@ _SHOWN_BY = {
     "slurm_node": "the output of `scontrol show node`",
 }
 
+_KUBERNETES = ("k8s_pod", "k8s_node", "k8s_scheduling", "k8s_daemonset", "runtime_class")
+_SLURM = ("slurm_node", "slurm_job", "slurm_gres")
+_HEALTHY = ("driver_version", "kernel_module", "gpu", "gpu_count", "pci_device")  # what every machine in order shows
+# What only those have who run such a thing: where a rule rests on a healthy machine alone, nobody is asked for it.
+_ONLY_WITH = (
+    dict.fromkeys(_KUBERNETES, _KUBERNETES)
+    | dict.fromkeys(_SLURM, _SLURM)
+    | {"cdi_spec": ("container_engine", "container_run", "hook_error", *_KUBERNETES)}
+)
 
-def undecided(found: Iterable[Missing]) -> list[Undecided]:
+
+def undecided(found: Iterable[Missing], store: FactStore) -> list[Undecided]:
     """Return the open rules, those that need least first; each with the cheapest probe that gives what is missing."""
-    ordered = sorted(found, key=lambda missing: (len(missing.kinds), -missing.strength, missing.rule_id))
+    asked = (
+        missing
+        for missing in found
+        if not set(missing.given) <= set(_HEALTHY)
+        or all(any(map(store.of, _ONLY_WITH[kind])) for kind in missing.kinds if kind in _ONLY_WITH)
+    )
+    ordered = sorted(asked, key=lambda missing: (len(missing.kinds), -len(missing.given), missing.rule_id))
     if not ordered:
         return []
     asks = _asks()

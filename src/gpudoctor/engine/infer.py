@@ -26,7 +26,7 @@ class Missing:
 
     rule_id: str
     kinds: list[str]
-    strength: int  # how many conditions fitted
+    given: tuple[str, ...]  # kinds of the facts that fitted
 
 
 @dataclass
@@ -68,7 +68,7 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
         if vetoes.against(alternative, match.bound):
             continue
         if missing := unproven(alternative, store):
-            _note(undecided, alternative, missing, len(alternative.all))
+            _note(undecided, alternative, missing, match.bound.values())
             continue
         finding = _finding(match, host)
         fired.add(finding.id)
@@ -96,14 +96,15 @@ def _half_matched(alternative: Alternative, store: FactStore, vetoes: Vetoes, un
         for match in matches(alternative, store, skip=frozenset({condition.alias})):
             if not vetoes.against(alternative, match.bound):
                 kinds = sorted({condition.kind, *unproven(alternative, store)})
-                _note(undecided, alternative, kinds, len(match.bound))
+                _note(undecided, alternative, kinds, match.bound.values())
                 return
 
 
-def _note(undecided: dict[str, Missing], alternative: Alternative, kinds: list[str], strength: int) -> None:
+def _note(undecided: dict[str, Missing], alternative: Alternative, kinds: list[str], bound: Iterable[Fact]) -> None:
     known = undecided.get(alternative.rule.id)
     if known is None or len(kinds) < len(known.kinds):
-        undecided[alternative.rule.id] = Missing(alternative.rule.id, kinds, strength)
+        given = tuple(fact.kind for fact in bound)
+        undecided[alternative.rule.id] = Missing(alternative.rule.id, kinds, given)
 
 
 def _finding(match: Match, host: str) -> Finding:
