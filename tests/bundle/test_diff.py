@@ -55,6 +55,18 @@ def test_what_only_one_side_knows_is_no_difference(doctor):
     assert ("env_var", "a") in comparison.not_compared
 
 
+def test_a_thing_that_only_one_side_has_is_told_by_its_first_fields(doctor):
+    two = "GPU 0: NVIDIA T4 (UUID: GPU-5a0c9b1e-0000-4000-8000-000000000000)\nGPU 1: NVIDIA T4 (UUID: GPU-5a0c9b1e-0000-4000-8000-000000000001)\n"
+    one = two.splitlines()[0] + "\n"
+    comparison = compare(side(doctor, "a", {"smi": two}), side(doctor, "b", {"smi": one}))
+    assert [(d.a, d.b) for d in comparison.differences if d.kind == "gpu"] == [("NVIDIA T4", "absent")]
+    topology = "        GPU0    GPU1    CPU Affinity\nGPU0     X      NV18    0-31\nGPU1    NV18     X      0-31\n"
+    comparison = compare(
+        side(doctor, "a", {"topo": topology}), side(doctor, "b", {"topo": topology.replace("NV18", "PHB")})
+    )
+    assert [(d.thing, d.a, d.b) for d in comparison.differences if d.kind == "topology_path"][0][1:] == ("NV18", "PHB")
+
+
 def test_two_snapshots(gpudoctor, tmp_path):
     for name in ("t4", "gpu-lost"):
         done = gpudoctor(

@@ -151,7 +151,7 @@ RULES = {
     ),
     "unknown fact": (
         "- id: a.b\n  title: t\n  severity: info\n  when: [{m: {fact: gpus}}]\n  because: x\n",
-        "unknown fact 'gpus'",
+        "unknown fact 'gpus'; similar are gpu",
     ),
     "unknown field": (
         "- id: a.b\n  title: t\n  severity: info\n  when: [{m: {fact: gpu, temprature: 3}}]\n  because: x\n",

@@ -140,6 +140,19 @@ def test_nagios_runs_the_check(tmp_path, lib_dir, scenario, state, said):
     assert re.search(r"\bcritical=\d+", service["performance_data"])
 
 
+def test_root_is_lent_for_one_command_only():
+    """Options such as --config and --rules name files whose probes then run as root."""
+    nagios = (CONTRIB / "nagios/gpudoctor.cfg").read_text()
+    [lent] = re.findall(r"NOPASSWD: (.+)", nagios)
+    assert f"/usr/bin/sudo {lent}\n" in nagios
+    icinga = (CONTRIB / "icinga2/gpudoctor.conf").read_text()
+    [lent] = re.findall(r"NOPASSWD: (.+)", icinga)
+    values = dict(re.findall(r'vars\.gpudoctor_(\w+) = "?([^"\n]+)', icinga))
+    ordered = sorted(re.findall(r'"--([\w-]+)" = .*order = (\d)', icinga), key=lambda option: option[1])
+    called = [f"--{name} {values[name]}" for name, _ in ordered if name in values]
+    assert lent == " ".join(["/usr/local/bin/gpudoctor --nagios", *called])
+
+
 def answered(status: Path) -> dict[str, str]:
     """Return the service's status once its check has run."""
     end = time.monotonic() + 60

@@ -79,6 +79,7 @@ _KINDS = {
 }  # fmt: skip
 
 ABSENT = "absent"
+_NAMED = 3  # fields of a thing that only one side has
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,10 @@ def _differences(
     for thing in dict.fromkeys([*mine, *theirs]):
         if thing not in mine or thing not in theirs:
             there = mine.get(thing, theirs.get(thing, {}))
-            shown = " ".join(value for values in there.values() for value in values)[:120] or "present"
+            known = [(name.rstrip("_"), " | ".join(values)) for name, values in there.items()]
+            # one value speaks for itself; of several the first are named, they tell what the thing is
+            shown = ", ".join(f"{name} {value}" if len(known) > 1 else value for name, value in known[:_NAMED])[:120]
+            shown = shown or "present"
             a, b = (shown, ABSENT) if thing in mine else (ABSENT, shown)
             yield Difference(how.group, kind, thing, "", a, b)
             continue

@@ -172,7 +172,9 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
     if given[0] == "fact":
         kind = body["fact"]
         if kind not in KINDS:
-            raise BadRule(f"{alias}: unknown fact {kind!r}; known are {', '.join(sorted(KINDS))}")
+            raise BadRule(
+                f"{alias}: unknown fact {kind!r}{_similar(kind)}; the kinds are the classes in gpudoctor/facts"
+            )
         known = set(KINDS[kind].__struct_fields__)
         keys: tuple[str, ...] = ()
     else:
@@ -199,6 +201,13 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
             raise BadRule(f"{alias}: {kind} has no field {field!r}; it has {', '.join(sorted(known))}")
         tests += _tests(alias, name, test)
     return [Condition(alias, kind, tuple(tests), keys, at_least, distinct)]
+
+
+def _similar(kind: str) -> str:
+    import difflib  # only where a rule is wrong
+
+    near = difflib.get_close_matches(str(kind), [name for name in KINDS if name], 3)
+    return f"; similar are {', '.join(near)}" if near else ""
 
 
 def _merged(conditions: list[Condition]) -> list[Condition]:
