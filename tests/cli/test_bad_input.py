@@ -223,6 +223,53 @@ def test_exit_status(gpudoctor, options, code):
     assert gpudoctor("diagnose", "--json", *options, "-", stdin=XID).code == code
 
 
+def test_file_names_that_are_no_text_neither_cost_the_report_nor_reach_the_terminal(gpudoctor, tmp_path):
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    (folder / os.fsdecode(b"kern\xff\x1b[2J\n.log")).write_bytes(XID)
+    (folder / os.fsdecode(b"cut\x1b]0;owned\x07.gz")).write_bytes(gzip.compress(XID * 100)[:40])
+    done = gpudoctor("diagnose", "--json", str(folder))
+    assert done.code == 2
+    assert done.report["findings"][0]["evidence"][0]["source"] == "kern??[2J?.log"
+    for shape in ("--text", "--markdown", "--github", "--html"):
+        done = gpudoctor("diagnose", shape, str(folder))
+        assert (done.code, done.err) == (2, "")
+        assert "\x1b" not in done.out
+        assert "kern??[2J?.log" in done.out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_output_that_knows_few_letters_gets_a_report(gpudoctor, encoding):
+    log = XID + "RuntimeError: CUDA error: out of memory … größer\n".encode()
+    done = gpudoctor("diagnose", "--text", "-", stdin=log, PYTHONIOENCODING=f"{encoding}:strict")
+    assert (done.code, done.err) == (2, "")
+    assert done.out.startswith("CRITICAL: GPU fell off the bus")
+
+
+def test_a_folder_that_can_not_be_entered_holds_no_configuration(gpudoctor, tmp_path):
+    away = str(tmp_path / ("x" * 300))  # refused like another user's home, also where root asks
+    done = gpudoctor("--json", "--profile", "quick", XDG_CONFIG_HOME=away, LD_LIBRARY_PATH=away)
+    assert done.code <= 3
+    assert done.err == ""
+    assert done.report["source"]["kind"] == "live"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+@pytest.mark.parametrize("arguments", [("collect", "-o"), ("rules", "lint"), ("rules", "test")])
+def test_a_path_behind_a_closed_folder_is_one_line(gpudoctor, tmp_path, arguments):
+    (tmp_path / "closed").mkdir(mode=0)
+    done = gpudoctor(*arguments, str(tmp_path / "closed/file.tar.gz"))
+    (tmp_path / "closed").chmod(0o700)
+    assert done.code == 66
+    assert one_line(done.err) and "permission denied" in done.err
+
+
+def test_a_closed_standard_input_is_an_empty_one(tmp_path):
+    command = f"{sys.executable} -m gpudoctor diagnose --text - <&-"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
 @pytest.mark.parametrize(
     ("where", "code", "words"),
     [(">&-", 2, ""), (">/dev/full", 70, "gpudoctor: the output can't be written: No space left on device\n")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -78,16 +79,17 @@ def parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program; returns its exit status."""
     words = sys.argv[1:] if argv is None else argv
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by who started us: only the exit status is wanted
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115  # pathlib costs start-up time
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115  # pathlib costs start-up time
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a report with a question mark in it is better than none
     return _plugin(words) if "--nagios" in words else _main(words)
 
 
 def _plugin(words: Sequence[str]) -> int:
     """Run as a Nagios plugin: whatever goes wrong is one line on standard output and status 3."""
     import contextlib
-    import io
 
     complaint = io.StringIO()
     try:
@@ -119,6 +121,9 @@ def _main(words: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             sys.stderr.write(f"gpudoctor: {error.filename or 'the output'} can't be written: {error.strerror}\n")
             return EXIT_INTERNAL
+        if isinstance(error, PermissionError) and error.filename:
+            sys.stderr.write(f"gpudoctor: {error.filename}: permission denied (run as a user who may use it)\n")
+            return EXIT_UNREADABLE
         sys.stderr.write(
             f"gpudoctor: internal error: {type(error).__name__}: {error} (GPUDOCTOR_TRACEBACK=1 shows where; please report it)\n"
         )

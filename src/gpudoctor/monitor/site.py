@@ -154,7 +154,7 @@ def load(root: Path, given: str | None, suppressions: str | None, environ: Mappi
     loaded = Loaded()
     merged: dict[str, object] = {}
     for path in files:
-        if named is None and not path.is_file():
+        if named is None and not _there(path):
             continue
         data, text = read_toml(path)
         _resolve(check(Site, data, path, text), data, path)
@@ -170,9 +170,17 @@ def load(root: Path, given: str | None, suppressions: str | None, environ: Mappi
         loaded.suppressions = possible = [Path(loaded.site.suppressions)]
     else:
         possible = [file.with_name(SUPPRESSIONS) for file in files]
-        loaded.suppressions = [path for path in possible if path.is_file()]
+        loaded.suppressions = [path for path in possible if _there(path)]
     loaded.new_suppressions = possible[-1] if possible else None
     return loaded
+
+
+def _there(path: Path) -> bool:
+    """Tell whether there is such a file; a folder that may not be entered, as another user's home, holds none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _resolve(site: Site, data: dict[str, object], path: Path) -> None:

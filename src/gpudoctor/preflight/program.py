@@ -72,9 +72,10 @@ _FRAMEWORKS = ("tensorflow", "keras", "torch", "jax", "lightning", "pytorch_ligh
 def read_program(path: Path) -> Program:
     """Read a .py file or a notebook; raises ProgramUnreadable."""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
             raise ProgramUnreadable(f"{path}: larger than {MAX_BYTES // 10**6} MB, not a program")
-        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ProgramUnreadable(f"{path}: {error.strerror or error}") from None
     if path.suffix == ".ipynb":

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, BinaryIO
 
-from gpudoctor.sources.base import CHUNK, SourceNotes
+from gpudoctor.sources.base import CHUNK, SourceNotes, printable
 from gpudoctor.sources.limits import MAX_BYTES, MAX_FOLDERS, MAX_PATH, MAX_RATIO, RATIO_FROM
 from gpudoctor.sources.stream import ByteStream
 from gpudoctor.sources.tar import TarBroken, is_tar, members
@@ -129,4 +129,4 @@ def safe_path(path: str) -> str | None:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if not parts or ".." in parts or len(parts) > MAX_FOLDERS:
         return None
-    return "/".join("".join(char if char.isprintable() else "?" for char in part) for part in parts)
+    return printable("/".join(parts))

@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 CHUNK = 4 * 1024 * 1024
 
 
+def printable(path: str) -> str:
+    """Return a path fit for a report and a terminal: file names may hold line ends, escape sequences and bytes that are no text.
+
+    >>> printable("a\\x1b[2J/b\\udcff")
+    'a?[2J/b?'
+    """
+    return path if path.isprintable() else "".join(char if char.isprintable() else "?" for char in path)
+
+
 class SourceUnreadable(Exception):
     """The source can't be read at all; str() is one line: what, where, what to do."""
 
@@ -64,7 +73,7 @@ class SourceNotes:
     def incomplete(self, problem: str) -> None:
         """Note that a part could not be read."""
         self.complete = False
-        self.problems.append(problem)
+        self.problems.append(printable(problem))
 
 
 class Source(Protocol):

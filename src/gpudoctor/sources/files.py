@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpudoctor.sources.archive import zip_members
-from gpudoctor.sources.base import CHUNK, Document, SourceNotes, SourceUnreadable
+from gpudoctor.sources.base import CHUNK, Document, SourceNotes, SourceUnreadable, printable
 from gpudoctor.sources.limits import MAX_BYTES, MAX_FILES, MAX_FOLDERS
 from gpudoctor.sources.reading import archived, documents_in
 from gpudoctor.sources.snapshot import MANIFEST
@@ -26,8 +26,8 @@ class FileSource:
 
     def __init__(self, path: str, label: str = "") -> None:
         self.path = path
-        self.label = label
-        self.notes = SourceNotes("log", path)
+        self.label = printable(label)
+        self.notes = SourceNotes("log", printable(path))
 
     def documents(self) -> Iterator[Document]:
         """Yield the file, the sections of a bug report, or what an archive holds."""
@@ -42,10 +42,10 @@ class FileSource:
         with stream:
             self.notes.collected_at = path.stat().st_mtime
             if os.pread(stream.fileno(), 4, 0)[:4] == _ZIP:
-                files = zip_members(path.name, stream, self.notes)
+                files = zip_members(printable(path.name), stream, self.notes)
                 yield from archived(files, f"{self.label}/" if self.label else "", self.notes, 1)
             else:
-                yield from self._read(path.name, stream)
+                yield from self._read(printable(path.name), stream)
 
     def _read(self, name: str, stream: BinaryIO) -> Iterator[Document]:
         pieces = ByteStream(_pieces(name, stream, self.notes))
@@ -57,8 +57,8 @@ class FolderSource:
 
     def __init__(self, path: str, label: str = "") -> None:
         self.root = Path(path)
-        self.label = label
-        self.notes = SourceNotes("folder", path)
+        self.label = printable(label)
+        self.notes = SourceNotes("folder", printable(path))
 
     def documents(self) -> Iterator[Document]:
         """Yield every file in path order."""
@@ -70,7 +70,7 @@ class FolderSource:
             if not self.notes.account.file():
                 self.notes.incomplete(f"more than {MAX_FILES} files; the rest was not read")
                 return
-            name = path.relative_to(self.root).as_posix()
+            name = printable(path.relative_to(self.root).as_posix())
             shown = f"{self.label}/{name}" if self.label else name
             try:
                 stream = _open(path)
