@@ -19,6 +19,7 @@ if [ ! -x "$venv/bin/python" ]; then
     "$(newest)" -m venv "$venv"
 fi
 pip="$venv/bin/python -m pip --disable-pip-version-check --quiet"
+echo "Installing into $venv (the first time it takes a minute or more)" >&2
 # durable-rules has no wheels: where it can't be built (no compiler), gpudoctor does without it.
 $pip install -e ".[durable${EXTRAS:+,$EXTRAS}]" 2>"$venv/durable.log" || {
     echo "durable-rules can't be built here (see $venv/durable.log); the built-in engine does its work" >&2
