@@ -238,10 +238,9 @@ def test_file_names_that_are_no_text_neither_cost_the_report_nor_reach_the_termi
         assert "kern??[2J?.log" in done.out
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_an_output_that_knows_few_letters_gets_a_report(gpudoctor, encoding):
+def test_an_output_that_knows_few_letters_gets_a_report(gpudoctor):
     log = XID + "RuntimeError: CUDA error: out of memory … größer\n".encode()
-    done = gpudoctor("diagnose", "--text", "-", stdin=log, PYTHONIOENCODING=f"{encoding}:strict")
+    done = gpudoctor("diagnose", "--text", "-", stdin=log, PYTHONIOENCODING="ascii:strict")
     assert (done.code, done.err) == (2, "")
     assert done.out.startswith("CRITICAL: GPU fell off the bus")
 
