@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import shutil
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -125,3 +126,16 @@ def _unpacked(raw: bytes) -> bytes:
         text += decoder.decompress(raw)
         raw = decoder.unused_data
     return text[:2500]
+
+
+def test_a_note_beside_the_bundles_is_no_node(tmp_path: Path, doctor: Doctor) -> None:
+    shutil.copytree(FIXTURES / "several-nodes/input/rack", tmp_path / "rack")
+    (tmp_path / "README.txt").write_text("Collected on Tuesday.\n")
+    report = doctor.diagnose(open_sources([str(tmp_path)]))
+    assert {node.source.path: node.status for node in report.nodes} == dict.fromkeys(
+        ("gpu-r1", "gpu-r2", "gpu-r3"), "critical"
+    )
+    for log in tmp_path.rglob("*.log"):
+        lines = [line for line in log.read_text().splitlines(keepends=True) if "NVRM: Xid" not in line]
+        log.write_text("".join(lines))
+    assert doctor.diagnose(open_sources([str(tmp_path)])).status == "ok"

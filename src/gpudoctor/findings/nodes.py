@@ -23,7 +23,9 @@ def joined(reports: Sequence[tuple[str, Report]], source: SourceInfo) -> Report:
     for finding in findings:
         finding.caused_by = [keys[cause] for cause in finding.caused_by if cause in keys]
     findings.sort(key=lambda finding: (("cause", "consequence", "advice").index(finding.role), -_severity(finding)))
-    status = max((report.status for _, report in reports), key=_ORDER.index)
+    # a note beside the bundles that tells nothing is no node, and no reason for doubt
+    telling = [(name, report) for name, report in reports if name or report.status != "unknown" or report.findings]
+    status = max((report.status for _, report in telling), key=_ORDER.index)
     bad = [
         name or "what belongs to none of them" for name, report in reports if report.status in ("warning", "critical")
     ]
@@ -46,7 +48,7 @@ def joined(reports: Sequence[tuple[str, Report]], source: SourceInfo) -> Report:
         probes=[],
         suppressed=[entry for _, report in reports for entry in report.suppressed],
         expired_suppressions=first.expired_suppressions,
-        nodes=[report for _, report in reports],
+        nodes=[report for _, report in telling],
     )
 
 
