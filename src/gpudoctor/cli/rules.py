@@ -10,7 +10,9 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("action", choices=["lint", "test", "list", "page"])
-    parser.add_argument("path", nargs="*", type=Path, help="lint: rule files or folders; test: test files or folders")
+    parser.add_argument(
+        "path", nargs="*", default=[], type=Path, help="lint: rule files or folders; test: test files or folders"
+    )
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
     parser.add_argument("--only", metavar="ID", help="test: only rules whose id begins so")
 
@@ -74,6 +76,9 @@ def _test(args: argparse.Namespace) -> int:
                 passed, failed = passed + (fault is None), failed + (fault is not None)
                 if fault is not None:
                     sys.stdout.write(f"FAILED {test.name} ({doctor.engine} engine)\n       {fault}\n")
+    if not passed + failed:
+        of = f" of rules whose id begins with {args.only}" if args.only else ""
+        sys.stderr.write(f"gpudoctor rules test: {', '.join(map(str, args.path))}: no test{of}\n")
     sys.stdout.write(f"{passed} passed, {failed} failed\n")
     return 1 if failed or not passed else 0
 
