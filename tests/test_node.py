@@ -35,6 +35,7 @@ def test_everything_that_is_known_and_nothing_else():
             DriverLibrary(name="libcuda", version="550.54.15"),
             DriverLibrary(name="libcuda", version="535.104.05"),
             DriverLibrary(name="libnvcuvid"),
+            DriverLibrary(name="nvidia-smi", version="535.261.03"),
         ]
     )
     assert describe_node(store, graph_of(store)) == {

@@ -137,9 +137,14 @@ def _memory(store: FactStore) -> dict[str, Any]:
 
 
 def _libraries(store: FactStore) -> dict[str, list[str]]:
-    """Return the versions of the driver's user-space libraries; one that is not the kernel module's is a mismatch."""
+    """Return the versions of the driver's user-space libraries; one that is not the kernel module's is a mismatch.
+
+    nvidia-smi itself is no library: an older one, as images bring it, works with a newer driver.
+    """
     versions: dict[str, list[str]] = {}
     for fact in store.of("driver_library"):
+        if fact.value("name") == "nvidia-smi":
+            continue
         version = fact.value("version")
         known = versions.setdefault(str(fact.value("name")), [])
         if version is not None and str(version) not in known:
