@@ -75,6 +75,14 @@ def test_nobody_listens(ras: Callable[..., tuple[int, str, str]]) -> None:
     assert "Connection refused" in err and "NCCL 2.24 or newer" in err
 
 
+@pytest.mark.parametrize("answer", ["", "HTTP/1.1 400 Bad Request\r\n\r\n", "\x00\x1b[2J" * 1000])
+def test_what_is_not_ras_clears_no_job(ras: Callable[..., tuple[int, str, str]], answer: str) -> None:
+    with server([answer]) as address:
+        status, out, err = ras(address)
+    assert (status, out) == (3, "")
+    assert "what answers there is not RAS" in err and "\x1b" not in err
+
+
 def test_a_listener_that_never_answers(ras: Callable[..., tuple[int, str, str]]) -> None:
     with server([""], silent=True) as address:
         status, _, err = ras(address, "--timeout", "1")

@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
             return _refuse(f"{folder}: no such folder", EXIT_UNREADABLE)
     from gpudoctor.monitor.files import Held, Lock
 
+    folder = _state_folder(args)
     try:
         chosen = settings(args, live=True)
         options = _options(args, chosen)
-        folder = _state_folder(args)
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder / "watch.lock")
     except Refused as refusal:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     except Held as held:
         return _refuse(f"another watch runs: {held}", EXIT_LOCKED)
     except OSError as error:
-        return _refuse(f"{error.filename}: {(error.strerror or str(error)).lower()}", EXIT_CANNOT_WRITE)
+        return _refuse(f"{error.filename or folder}: {(error.strerror or str(error)).lower()}", EXIT_CANNOT_WRITE)
     try:
         return _Watching(args, chosen, options, folder).run()
     except Refused as refusal:

@@ -6,6 +6,7 @@ A rule's ways, and every `any` inside them, become alternatives of their own (di
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
@@ -111,6 +112,9 @@ def compile_rules(rules: Iterable[Rule], trusted: Container[str] = frozenset()) 
         except (BadRule, BadTemplate) as error:
             faults.append(f"{rule.id}: {error}")
             continue
+        except (TypeError, AttributeError, KeyError, RecursionError) as error:  # a list for a text, say
+            faults.append(f"{rule.id}: a value of the wrong kind: {error}")
+            continue
         kept.append(rule)
         alternatives += [replace(alternative, number=number) for number, alternative in enumerate(compiled)]
     return RuleSet(tuple(kept), tuple(alternatives), tuple(patterns.values()), tuple(faults))
@@ -148,10 +152,9 @@ def _alternatives(rule: Rule, way: Way, patterns: dict[str, LogPattern]) -> Iter
     ]
     if not groups:
         raise BadRule("a rule needs at least one condition that is not `none`")
-    combinations = list(itertools.product(*groups))
-    if len(combinations) > MAX_ALTERNATIVES:
-        raise BadRule(f"{len(combinations)} alternatives; at most {MAX_ALTERNATIVES}: split it into several ways")
-    for combination in combinations:
+    if (number := math.prod(len(group) for group in groups)) > MAX_ALTERNATIVES:
+        raise BadRule(f"{number} alternatives; at most {MAX_ALTERNATIVES}: split it into several ways")
+    for combination in itertools.product(*groups):
         _check_references(combination, (*none, *unless))
         _check_text(way, combination, patterns)
         yield Alternative(rule, way, 0, combination, tuple(none), tuple(unless))

@@ -14,6 +14,7 @@ from gpudoctor.sources.base import Document, SourceNotes
 
 _PORT = 28028  # NCCL's default; NCCL_RAS_ADDR changes it
 _QUESTION = b"verbose status\n"
+_HEAD = "NCCL version"  # the first line of every status
 _MOST = 16 << 20  # bytes of an answer
 
 
@@ -61,7 +62,10 @@ def ask(address: tuple[str, int], seconds: float) -> str:
         raise NoAnswer(f"{shown} did not answer in {seconds:g} s") from None
     except OSError as error:
         raise NoAnswer(f"{shown}: {error.strerror or error}") from None
-    return answer.decode("utf-8", "replace")
+    text = answer.decode("utf-8", "replace")
+    if _HEAD not in text:
+        raise NoAnswer(f"{shown}: what answers there is not RAS")
+    return text
 
 
 def ask_twice(
