@@ -42,7 +42,7 @@ def test_a_second_run_takes_what_the_first_one_compiled(tmp_path):
     assert [path.stat().st_mtime_ns for path in files] == before
 
 
-@pytest.mark.parametrize("harm", ["cut", "empty", "other key", "overwritten"])
+@pytest.mark.parametrize("harm", ["cut", "empty", "other key", "overwritten", "one bit"])
 def test_a_harmed_file_is_compiled_anew(tmp_path, harm):
     first = diagnose(tmp_path)
     for path in kept(tmp_path):
@@ -52,9 +52,12 @@ def test_a_harmed_file_is_compiled_anew(tmp_path, harm):
             "empty": b"",
             "other key": b"0" * len(key) + b"\n" + data,
             "overwritten": key + b"\n" + bytes(len(data)),
+            "one bit": key + b"\n" + data[:5000] + bytes([data[5000] ^ 1]) + data[5001:],
         }
         path.write_bytes(wrong[harm])
-    assert diagnose(tmp_path) == first
+        harmed = path.read_bytes()
+        assert diagnose(tmp_path) == first
+        assert path.read_bytes() != harmed
     assert all(len(path.read_bytes()) > 10_000 for path in kept(tmp_path))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 BUILT = "declarations.json"
+_MAX_BYTES = 4 << 20
 
 
 def declarations(name: str) -> Path:
@@ -31,9 +32,15 @@ class DeclarationError(ValueError):
 def read(path: Path) -> tuple[str, Any]:
     """Return a file's text and what it holds; raises DeclarationError where it can't be read or isn't YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():
+            raise DeclarationError(f"{path}:1: not a regular file")
+        with path.open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as error:
         raise DeclarationError(f"{path}:1: can't be read: {error}") from None
+    if len(data) > _MAX_BYTES:
+        raise DeclarationError(f"{path}:1: larger than {_MAX_BYTES >> 20} MiB, which is no declaration")
     parsed = _built().get(_hash(text))
     if parsed is not None:
         return text, parsed

@@ -8,6 +8,7 @@ that they were made from; else they are compiled anew. Who can write there can c
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ def load(name: str, key: str) -> bytes | None:
     except OSError:
         return None
     given, _, data = stored.partition(b"\n")
-    return data if given == key.encode() else None
+    return data if given == _heading(key, data) else None
 
 
 def store(name: str, key: str, data: bytes) -> None:
@@ -31,11 +32,16 @@ def store(name: str, key: str, data: bytes) -> None:
         return
     new = path.with_suffix(f".{os.getpid()}")
     try:
-        new.write_bytes(key.encode() + b"\n" + data)
+        new.write_bytes(_heading(key, data) + b"\n" + data)
         new.replace(path)
     except OSError:  # read-only, full: the next run compiles again
         with contextlib.suppress(OSError):
             new.unlink(missing_ok=True)
+
+
+def _heading(key: str, data: bytes) -> bytes:
+    """What it was made from, and what it must still be: disks forget."""
+    return f"{key} {hashlib.blake2b(data, digest_size=16).hexdigest()}".encode()
 
 
 def _path(name: str) -> Path | None:

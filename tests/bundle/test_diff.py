@@ -64,7 +64,7 @@ def test_a_thing_that_only_one_side_has_is_told_by_its_first_fields(doctor):
     comparison = compare(
         side(doctor, "a", {"topo": topology}), side(doctor, "b", {"topo": topology.replace("NV18", "PHB")})
     )
-    assert [(d.thing, d.a, d.b) for d in comparison.differences if d.kind == "topology_path"][0][1:] == ("NV18", "PHB")
+    assert next((d.thing, d.a, d.b) for d in comparison.differences if d.kind == "topology_path")[1:] == ("NV18", "PHB")
 
 
 def test_two_snapshots(gpudoctor, tmp_path):

@@ -278,3 +278,28 @@ def test_an_output_that_takes_nothing(tmp_path, where, code, words):
     command = f"{sys.executable} -m gpudoctor diagnose --text input.log {where}"
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (code, words)
+
+
+NO_VALUES = {
+    "seconds": (["--json", "--timeout", "abc"], "argument --timeout: 'abc' is no number of seconds between 2 and 600"),
+    "cycles": (["watch", "--cycles", "0"], "argument --cycles: '0' is no whole number from 1"),
+    "endless rules": (["rules", "lint", "/dev/zero"], "/dev/zero:1: not a regular file"),
+    "endless log": (["collect", "--with", "/dev/zero", "-o", "never.tar.gz"], "/dev/zero: not a regular file"),
+}
+
+
+@pytest.mark.parametrize("arguments,words", NO_VALUES.values(), ids=NO_VALUES)
+def test_what_is_no_value_is_one_line(gpudoctor, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    done = gpudoctor(*arguments)
+    assert done.code in (1, 64, 66)
+    assert words in done.err
+    assert done.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_of_a_million_digits_costs_nothing_else(gpudoctor, tmp_path):
+    (tmp_path / "dmesg").write_text(f"NVRM: Xid (PCI:0000:3b:00): 79, pid={'7' * 1_000_000}, name=x\n")
+    done = gpudoctor("diagnose", "--json", str(tmp_path))
+    assert done.causes() == ["hardware.fell-off-bus"]
+    assert done.report["source"]["problems"] == []

@@ -187,6 +187,8 @@ def _plain_name(log: Path) -> str:
 
 def _end_of(log: Path) -> bytes:
     """Return the text of a log, unpacked, its end where it is long. Raises OSError where it is no text."""
+    if log.exists() and not log.is_file():
+        raise OSError(errno.EINVAL, "not a regular file; save the log in one", str(log))
     with log.open("rb") as stream:
         head = stream.read(512)
         kind = packing(head)

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpudoctor.cli.arguments import seconds
+
 if TYPE_CHECKING:
     from gpudoctor.bundle.collect import Snapshot
 
@@ -43,20 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile", choices=["quick", "standard", "deep"], default="deep", help="how much (default deep)"
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="overall deadline (default 60)"
+        "--timeout", type=seconds(2, 600), default=60.0, metavar="SECONDS", help="overall deadline (default 60)"
     )
     parser.add_argument("--root", default="/", metavar="DIR", help="collect from the machine whose files lie below DIR")
     parser.add_argument(
         "--commands", metavar="DIR", help="take command outputs from this recording instead of running them"
     )
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 2 <= value <= 600:
-        raise argparse.ArgumentTypeError("between 2 and 600 seconds")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,13 +7,14 @@ import os
 import sys
 from pathlib import Path
 
+from gpudoctor.cli.arguments import seconds
 from gpudoctor.cli.output import add_output_arguments, emit, wants_tui
 from gpudoctor.cli.site import Refused, settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="overall deadline (default 20)")
+    parser.add_argument("--timeout", type=seconds(2, 600), metavar="SECONDS", help="overall deadline (default 20)")
     parser.add_argument(
         "--profile",
         choices=["quick", "standard", "deep"],
@@ -28,13 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lock", metavar="FILE", help="run only where no earlier run still holds this file's lock (75)"
     )
     add_output_arguments(parser)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 2 <= value <= 600:
-        raise argparse.ArgumentTypeError("between 2 and 600 seconds")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from gpudoctor.cli.arguments import seconds
+
 if TYPE_CHECKING:
     from gpudoctor.collect.collected import Collected
     from gpudoctor.nccl.nodes import NodesTrial
@@ -43,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpus-per-node", type=int, metavar="N", help="with --nodes, where neither the job nor this node tells"
     )
     trial.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="deadline of each run (default 120; with --nodes 300)"
+        "--timeout",
+        type=seconds(1, 3600),
+        metavar="SECONDS",
+        help="deadline of each run (default 120; with --nodes 300)",
     )
     trial.add_argument("--root", default="/", metavar="DIR", help="take the machine's facts from the files below DIR")
     trial.add_argument(
@@ -54,16 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ras.add_argument(
         "--address", metavar="HOST[:PORT]", help="where RAS listens (default: NCCL_RAS_ADDR, or localhost:28028)"
     )
-    ras.add_argument("--wait", type=_seconds, default=10.0, metavar="SECONDS", help="between the answers (default 10)")
-    ras.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each answer (default 30)")
+    ras.add_argument(
+        "--wait", type=seconds(1, 3600), default=10.0, metavar="SECONDS", help="between the answers (default 10)"
+    )
+    ras.add_argument(
+        "--timeout", type=seconds(1, 3600), default=30.0, metavar="SECONDS", help="for each answer (default 30)"
+    )
     ras.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 1 <= value <= 3600:
-        raise argparse.ArgumentTypeError("between 1 and 3600 seconds")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from gpudoctor.cli.arguments import seconds
+
 UNREADABLE = 66
 EXITS = {"yes": 0, "no": 2, "unknown": 3}
 
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-machine", action="store_true", help="judge only --script and --requirements")
     parser.add_argument(
-        "--timeout", type=_seconds, default=60.0, metavar="SECONDS", help="deadline of --run (default 60)"
+        "--timeout", type=seconds(1, 3600), default=60.0, metavar="SECONDS", help="deadline of --run (default 60)"
     )
     parser.add_argument("--root", default="/", metavar="DIR", help="examine the machine whose files lie below DIR")
     parser.add_argument(
@@ -51,13 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 whatever the answer is")
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 1 <= value <= 3600:
-        raise argparse.ArgumentTypeError("between 1 and 3600 seconds")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

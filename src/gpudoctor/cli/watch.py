@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.cli.arguments import count
 from gpudoctor.cli.output import add_selection_arguments
 from gpudoctor.cli.site import Refused, Settings, settings
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--interval", type=float, metavar="SECONDS", help="from cycle to cycle (default 60)")
     parser.add_argument("--jitter", type=float, metavar="SHARE", help="of the interval, at random (default 0.1)")
     parser.add_argument("--deadline", type=float, metavar="SECONDS", help="for one cycle (default 20)")
-    parser.add_argument("--cycles", type=int, metavar="N", help="end after so many cycles")
+    parser.add_argument("--cycles", type=count, metavar="N", help="end after so many cycles")
     parser.add_argument("--profile", choices=["quick", "standard"], help="as for a single run (default quick)")
     parser.add_argument("--log", action="append", metavar="FILE", help="also read on in this log (may be repeated)")
     out = parser.add_argument_group("outputs (without any: --ndjson)")

@@ -8,6 +8,8 @@ import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+import pydantic
 from msgspec.structs import replace
 
 from gpudoctor import __version__, kept
@@ -16,7 +18,14 @@ from gpudoctor.engine.compile import RuleSet, compile_rules
 from gpudoctor.engine.load import load_rules
 
 _PACKAGE = Path(__file__).parents[1]
-_CODE = ("engine", "facts", "patterns", "parsers/scan.py", "findings/model.py")  # what a compiled rule is made of
+_CODE = (
+    "engine",
+    "facts",
+    "patterns",
+    "parsers/scan.py",
+    "findings/model.py",
+    "declared.py",
+)  # what a compiled rule is made of
 
 
 def shipped_rules() -> RuleSet:
@@ -42,7 +51,8 @@ def rules_with(folders: Sequence[Path]) -> RuleSet:
 
 def _key(folder: Path) -> str:
     """Name the state of the rules and of the code that compiles them."""
-    state = hashlib.blake2b(__version__.encode(), digest_size=16)
+    versions = f"{__version__} {pydantic.VERSION} {msgspec.__version__}"
+    state = hashlib.blake2b(versions.encode(), digest_size=16)
     for path in sorted(folder.glob("*.yaml")):
         state.update(path.read_bytes())
     for name in _CODE:

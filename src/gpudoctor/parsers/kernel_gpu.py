@@ -15,7 +15,7 @@ from gpudoctor.patterns.stamp import parse_stamp
 
 _PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-9a-fA-F])?"
 _XID = LazyRegex(r"(?<!S)Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F:.]+)?[^)]{0,30}\): (?P<code>\d{1,3})\b(?:,? (?P<rest>.*))?")
-_PID = LazyRegex(r"pid='?(?P<pid>\d+)'?")
+_PID = LazyRegex(r"pid='?(?P<pid>\d{1,10})\b")
 _NAME = LazyRegex(r"name=(?P<name>[^,]+)")
 _PREVIOUS = LazyRegex(r"caused by previous Xid (?P<code>\d{1,3})")
 _RECOVERY = LazyRegex(r"changed from 0x[0-9a-fA-F]+ \([^)]*\) to 0x[0-9a-fA-F]+ \((?P<action>[^)]*)\)")

@@ -48,7 +48,7 @@ class HoleType(msgspec.Struct, frozen=True):
 HOLES: dict[str, HoleType] = {
     "text": HoleType(r".*?", str.strip),
     "word": HoleType(r"[^\s,;]+"),
-    "int": HoleType(r"-?\d+", int),
+    "int": HoleType(r"-?\d{1,19}", int),
     "hex": HoleType(r"(?:0[xX])?[0-9a-fA-F]+", lambda text: int(text, 16)),
     "float": HoleType(r"-?\d+(?:\.\d+)?", float),
     "bytes": HoleType(r"\d[\d.,]*\s*(?:[kKMGT]i?)?(?:[bB](?:ytes?)?)?", size_bytes),
