@@ -5,7 +5,8 @@ usage: python bench/run.py [--hotsos /path/to/hotsos] [--nvitop /path/to/nvitop]
 startup   `gpudoctor --version` against `python -c pass`
 live      CPU of `gpudoctor --json`, and of one with `--profile quick`, on the fake 8-GPU node (needs a C compiler), against
           `nvitop -1` on the same (left out where it isn't given)
-log       a 200 MB kernel log against hotsos on the same file (hotsos is skipped where it isn't given), and peak memorybundle    a bug report of 50 MB (packed) against unpacking it with the fastest zlib that is installed, and peak memory
+log       a 200 MB kernel log against hotsos on the same file (hotsos is skipped where it isn't given), and peak memory
+bundle    a bug report of 50 MB (packed) against unpacking it with the fastest zlib that is installed, and peak memory
 nccl      200 MB of NCCL logs of a job with 1,024 ranks, one of them late; cost grows linearly with bytes
 tui       the interactive screens: first paint and key to repaint against `python -c pass`, a log of 1 GB
 """
