@@ -18,7 +18,9 @@ from gpudoctor.patterns.text import decode, line_ends, plain
 MAX_TEXT = 500  # characters of a line that are kept as evidence
 MAX_DISTINCT = 60  # different matches of one pattern in one text; the rest is only counted
 MAX_GROUPS = 400  # of facts that are kept apart; those of further groups are of one
-MAX_FOLDED = 2000  # different facts of formats that fold; once there are more, one of each group is kept
+MAX_FOLDED = (
+    2000  # different facts that are folded; once there are more, one of each group of a format with groups is kept
+)
 MAX_ALIKE = 50_000  # messages of one text that are remembered so that they need not be read again
 _CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = LazyRegex(r"message repeated (\d+) times")
@@ -316,7 +318,7 @@ class _TextScan:
         if group not in self._distinct and len(self._distinct) >= MAX_GROUPS:
             group = (fact.kind,)
         number = self._distinct[group] = self._distinct.get(group, 0) + 1
-        keep = format_.keep if len(self._equal) < MAX_FOLDED else 1
+        keep = 1 if format_.apart and len(self._equal) >= MAX_FOLDED else format_.keep
         key = said if number <= keep else (fact.kind, fact.boot, group)
         if (known := self._equal.get(key)) is None:
             self._equal[key] = fact

@@ -29,14 +29,17 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _wrapped(words, "")
     yield ""
     tree = Tree(report.findings)
+    plain = () if report.nodes else ("node", report.node.get("host"))  # the one machine that all is about
     for number, finding in enumerate(tree.roots, start=1):
-        yield from _finding(number, finding, tree, several=bool(report.nodes))
+        yield from _finding(number, finding, tree, plain)
         yield ""
     yield from _footer(report)
 
 
-def _finding(number: int, finding: Finding, tree: Tree, *, several: bool) -> Iterator[str]:
-    about = subjects_words([subject for subject in finding.subjects if subject.kind != "node" or several])
+def _finding(number: int, finding: Finding, tree: Tree, plain: tuple[str | None, ...]) -> Iterator[str]:
+    about = subjects_words(
+        [subject for subject in finding.subjects if subject.kind != "node" or subject.name not in plain]
+    )
     mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
     yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
     yield f"   {finding.id}, {finding.confidence}"
