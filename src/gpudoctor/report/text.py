@@ -37,9 +37,9 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _finding(number: int, finding: Finding, tree: Tree, plain: tuple[str | None, ...]) -> Iterator[str]:
-    about = subjects_words(
-        [subject for subject in finding.subjects if subject.kind != "node" or subject.name not in plain]
-    )
+    parts = [subject for subject in finding.subjects if subject.kind != "node"] if plain else []
+    others = [subject for subject in finding.subjects if subject.name not in plain]
+    about = subjects_words(parts or others)
     mark = "ADVICE" if finding.role == "advice" else _MARK[finding.severity]
     yield from _wrapped(f"{number}. {mark} {finding.title}" + (f" [{about}]" if about else ""), "", "   ")
     yield f"   {finding.id}, {finding.confidence}"
