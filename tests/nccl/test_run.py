@@ -164,10 +164,10 @@ def by_torch(gpudoctor: Callable[..., Any], tmp_path: Path) -> Callable[..., Any
     (tmp_path / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     (tmp_path / "python3").chmod(0o755)
 
-    def start(*words: str, fault: str = "") -> Any:
+    def start(*words: str, fault: str = "", **env: str) -> Any:
+        python = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONPATH": str(HERE / "torch_stub")}
         return gpudoctor(
-            "nccl", "run", "--yes", *words, scenario="h100x8", timeout=120,
-            PATH=str(tmp_path), HOME=str(tmp_path), PYTHONPATH=str(HERE / "torch_stub"), RECORDED_FAULT=fault,
+            "nccl", "run", "--yes", *words, scenario="h100x8", timeout=120, RECORDED_FAULT=fault, **(python | env)
         )  # fmt: skip
 
     return start
@@ -178,6 +178,15 @@ def test_torch_measures_where_nccl_tests_is_missing(by_torch: Callable[..., Any]
     assert done.code == 0, done.err
     assert "torch.distributed measures in its stead" in done.err
     assert done.out.startswith("FAST ENOUGH: all_reduce, 8 GPUs on one node, NVIDIA H200: 463.58 GB/s at 1 GiB")
+
+
+def test_a_torch_for_the_cpu_is_passed_over(by_torch: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('must not be imported')\n")
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '2.13.0+cpu'\ncuda = None\n")
+    done = by_torch("--gpus", "0,1", PYTHONPATH=str(tmp_path))
+    assert done.code == 3
+    assert "no Python has a torch for CUDA" in done.err
 
 
 def test_wrong_sums_of_torch(by_torch: Callable[..., Any]) -> None:

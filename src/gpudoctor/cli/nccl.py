@@ -93,7 +93,9 @@ def _ras(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
-        data = {"moved": asked.moved, "causes": [finding.model_dump(mode="json") for finding in known]}
+        from gpudoctor.report.published import published_findings
+
+        data = {"moved": asked.moved, "causes": published_findings(known)}
         sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
     elif known:
         sys.stdout.write(causes_text(known))
@@ -119,10 +121,12 @@ def _read(args: argparse.Namespace) -> int:
     if args.json:
         import json
 
+        from gpudoctor.report.published import published_findings
+
         data = {
             "tables": [judgement.as_data() for judgement in found.judgements],
             "job": found.job,
-            "causes": [finding.model_dump(mode="json") for finding in causes(found.report.findings)],
+            "causes": published_findings(causes(found.report.findings)),
         }
         sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
     else:
@@ -208,7 +212,11 @@ def _program(args: argparse.Namespace) -> Program | None:
 def _no_program(args: argparse.Namespace) -> int:
     from gpudoctor.nccl.programs import GET_THEM
 
-    where = f"in {args.nccl_tests}" if args.nccl_tests else "in PATH or the usual places, and no Python with torch"
+    where = (
+        f"in {args.nccl_tests}"
+        if args.nccl_tests
+        else "in PATH or the usual places, and no Python has a torch for CUDA"
+    )
     return _refuse(
         f"gpudoctor nccl run: no all_reduce_perf {where}. To get it:",
         *(f"  {command}" for command in GET_THEM),
@@ -281,11 +289,13 @@ def _carry_out(trial: Trial | NodesTrial, machine: Collected, as_json: bool) -> 
     if as_json:
         import json
 
+        from gpudoctor.report.published import published_findings
+
         data = {
             "table": outcome.judgement.as_data(),
             "runs": runs_as_data([outcome.first, *outcome.closer]),
             "conclusions": outcome.conclusions,
-            "causes": [finding.model_dump(mode="json") for finding in causes(outcome.report.findings)],
+            "causes": published_findings(causes(outcome.report.findings)),
         }
         sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
     else:

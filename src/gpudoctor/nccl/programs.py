@@ -29,7 +29,14 @@ GET_THEM = (
 )
 
 
-_LOOK = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
+# Which CUDA this torch was built for, without the seconds that importing torch takes; a build for the CPU has none.
+_LOOK = """
+import importlib.util, pathlib, sys
+spec, told = importlib.util.find_spec("torch"), {}
+if spec and spec.origin:
+    exec(pathlib.Path(spec.origin).with_name("version.py").read_text(), told)
+sys.exit(0 if told.get("cuda") else 1)
+"""
 _PATIENCE = 20.0  # seconds: a Python on a network file system may take long to start
 
 
@@ -69,7 +76,7 @@ def find_program(folder: str | None = None, environ: Mapping[str, str] = os.envi
 
 
 def find_torch(environ: Mapping[str, str] = os.environ) -> Program | None:
-    """Return the measurement by torch.distributed, run by the first Python that has torch; nothing is imported for that."""
+    """Return the measurement by torch.distributed, run by the first Python that has a torch for CUDA; torch is not imported for that."""
     for python in dict.fromkeys(_pythons(environ)):
         try:
             done = subprocess.run([python, "-c", _LOOK], capture_output=True, timeout=_PATIENCE, check=False)

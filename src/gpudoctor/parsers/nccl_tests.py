@@ -32,7 +32,7 @@ _ROW = LazyRegex(
 )
 _TITLES = LazyRegex(r"#\s+(?:size\s+count|bytes\s+N)\b.*\balgbw\b")
 _BOUNDS = LazyRegex(r"Out of bounds values\s*:\s*(?P<number>\d+)\s*(?P<verdict>OK|FAILED)?")
-_AVERAGE = LazyRegex(r"Avg bus bandwidth\s*:\s*(?P<number>\d+(?:\.\d+)?)")
+_AVERAGE = LazyRegex(r"Avg bus bandwidth\s*:\s*(?P<number>\d+(?:\.\d+)?(?:e[-+]\d+)?)")
 _NUMBER = LazyRegex(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 
 _ITERATIONS = 16  # columns of a table with a report of single iterations

@@ -1,0 +1,3 @@
+"""The build that this stands for."""
+
+cuda = "12.8"
