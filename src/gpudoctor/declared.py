@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 BUILT = "declarations.json"
+_KEY = re.compile(r"\.(\w+)|\[(\d+)\]")
+_OF_KEY = re.compile(r"Object (?:contains unknown field|missing required field) `(?P<key>[^`]*)`")
 _MAX_BYTES = 4 << 20
 
 
@@ -53,6 +56,15 @@ def read(path: Path) -> tuple[str, Any]:
         raise DeclarationError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise DeclarationError(f"{path}:1: can't be read: {error}") from None
+
+
+def complaint(error: Exception) -> tuple[list[str | int], str]:
+    """Split what msgspec says of a value into the path of keys to it and what is wrong with it."""
+    message, _, place = str(error).partition(" - at `$")
+    keys: list[str | int] = [int(number) if number else name for name, number in _KEY.findall(place)]
+    if found := _OF_KEY.fullmatch(message):
+        return [*keys, found["key"]], "no such key" if "unknown" in message else "is missing"
+    return keys, message[:1].lower() + message[1:]
 
 
 def line_of(text: str, keys: list[Any]) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import date, datetime, timezone
 from functools import cached_property
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected
@@ -63,7 +65,7 @@ class Doctor:
             return self.judge(parts[0].collected, source.notes)
         reports = []
         for part in parts:
-            notes = replace(source.notes, kind=part.kind, problems=[], path=part.name or source.notes.path)
+            notes = dataclasses.replace(source.notes, kind=part.kind, problems=[], path=part.name or source.notes.path)
             reports.append((part.name, self.judge(part.collected, notes)))
         return joined(reports, _source_info(source.notes, Collected(), []))
 
@@ -78,8 +80,7 @@ class Doctor:
         by_id = {rule.id: rule for rule in self.rules.rules}
         host = next((str(name) for fact in store.of("kernel") if (name := fact.value("node"))), "")
         findings = [
-            finding.model_copy(update={"fixes": ladder(by_id[finding.id].fix, shown, finding.subjects, host)})
-            for finding in findings
+            replace(finding, fixes=ladder(by_id[finding.id].fix, shown, finding.subjects, host)) for finding in findings
         ]
         graph = graph_of(store)
         today = date.today()  # a site's last day is a day of its own calendar

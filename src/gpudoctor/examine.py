@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from msgspec.structs import replace
+
 from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.live import Keep, Progress, run_probes
 from gpudoctor.collect.probe import Probe, load_probes
@@ -87,7 +89,7 @@ def examine(
             collected.probes.append(ProbeResult(name=probe.name, status="skipped", reason="no open question needs it"))
     if report is None:
         return doctor.judge(collected, notes)
-    return report.model_copy(update={"probes": list(collected.probes)})
+    return replace(report, probes=list(collected.probes))
 
 
 def _probes(more: Sequence[Path]) -> list[Probe]:
@@ -98,7 +100,7 @@ def _since(probe: Probe, since: str | None) -> Probe:
     if since is None or probe.live.command[:1] != ["journalctl"]:
         return probe
     command = [*probe.live.command, "--since", since]
-    return probe.model_copy(update={"live": probe.live.model_copy(update={"command": command})})
+    return replace(probe, live=replace(probe.live, command=command))
 
 
 def deciding_probes(report: Report, probes: list[Probe], done: set[str]) -> list[Probe]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 import pytest
+from msgspec.structs import replace
 from report.reports import finding, report
 
 from gpudoctor.cli.output import exit_status
@@ -14,7 +15,7 @@ MADE = {
     "ok": report(status="ok"),
     "info": report(finding(severity="info"), status="ok"),
     "advice": report(finding(severity="info", role="advice"), status="ok"),
-    "undecided": report(status="ok").model_copy(update={"undecided": [Undecided(id="a.b", missing=["gpu"], ask="x")]}),
+    "undecided": replace(report(status="ok"), undecided=[Undecided(id="a.b", missing=["gpu"], ask="x")]),
     "warning": report(finding(severity="warning"), status="warning"),
     "critical": report(finding(), status="critical"),
     "unknown": report(status="unknown"),

@@ -3,7 +3,7 @@
 import pytest
 
 from gpudoctor.engine.compile import compile_rules
-from gpudoctor.engine.rule import Rule
+from gpudoctor.engine.rule import Rule, rule_from
 
 _LINE = {"log": "NVRM: Xid (PCI:{pci}): {n:int}, {detail}"}
 _TWO = [{"fact": "gpu"}, {"fact": "xid"}]
@@ -17,7 +17,7 @@ WHENS = {
 
 
 def rule(name: str, when: list) -> Rule:
-    return Rule.model_validate({"id": name, "title": "t", "severity": "info", "when": when, "because": "b"})
+    return rule_from({"id": name, "title": "t", "severity": "info", "when": when, "because": "b"})
 
 
 @pytest.mark.parametrize("when", WHENS.values(), ids=WHENS)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpudoctor.engine import available_engines, evaluator
 from gpudoctor.engine.compile import compile_rules
-from gpudoctor.engine.rule import Rule
+from gpudoctor.engine.rule import rule_from
 from gpudoctor.facts.driver import DriverLibrary, KernelModule
 from gpudoctor.facts.gpu import Gpu, Xid
 from gpudoctor.facts.store import FactStore
@@ -44,7 +44,7 @@ _WHENS = [
 @given(facts=_facts, whens=st.lists(st.sampled_from(_WHENS), min_size=1, max_size=7))
 def test_same_matches_in_the_same_order(facts: list, whens: list) -> None:
     rules = [
-        Rule.model_validate({"id": f"x.r{n}", "title": "t", "severity": "info", "when": when, "because": "b"})
+        rule_from({"id": f"x.r{n}", "title": "t", "severity": "info", "when": when, "because": "b"})
         for n, when in enumerate(whens)
     ]
     ruleset = compile_rules(rules)
@@ -60,7 +60,7 @@ def test_same_matches_in_the_same_order(facts: list, whens: list) -> None:
 
 def test_hundreds_of_rules_on_one_fact_are_not_refused() -> None:
     rules = [
-        Rule.model_validate(
+        rule_from(
             {
                 "id": f"x.r{n}",
                 "title": "t",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpudoctor.findings.model import Finding, Subject
-from gpudoctor.findings.resolve import resolve
+from gpudoctor.findings.resolve import Inferred, resolve
 
 NODE = [Subject(kind="node", name="node")]
 
@@ -14,8 +14,8 @@ def gpu(name: str) -> list[Subject]:
     return [Subject(kind="gpu", name=name)]
 
 
-def finding(name: str, *, subjects: list[Subject] = NODE, **fields: Any) -> Finding:
-    return Finding(
+def finding(name: str, *, subjects: list[Subject] = NODE, boots: tuple[int, ...] = (), **fields: Any) -> Inferred:
+    made = Finding(
         **{
             "id": name,
             "title": name,
@@ -28,9 +28,10 @@ def finding(name: str, *, subjects: list[Subject] = NODE, **fields: Any) -> Find
             **fields,
         }
     )
+    return Inferred(made, boots=boots)
 
 
-def roles(*findings: Finding, collected: float | None = None) -> dict[str, str]:
+def roles(*findings: Inferred, collected: float | None = None) -> dict[str, str]:
     return {found.key: found.role for found in resolve(findings, collected)}
 
 

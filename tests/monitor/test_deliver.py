@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import msgspec
 from report.reports import HOSTILE, finding
 
 from gpudoctor.monitor.deliver import MAX_WAITING, TRIES, Delivery, sentence
@@ -12,7 +13,7 @@ from gpudoctor.monitor.events import Event
 
 
 def event(number: int, **values: object) -> Event:
-    return Event.model_validate({"event": "appeared", "sequence": number, "time": 1.0, "status": "critical"} | values)
+    return msgspec.convert({"event": "appeared", "sequence": number, "time": 1.0, "status": "critical"} | values, Event)
 
 
 def test_a_receiver_that_hangs_delays_nobody_and_the_newest_events_stay():

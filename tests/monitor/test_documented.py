@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 from gpudoctor.cli.main import parse
-from gpudoctor.monitor.events import Event
+from gpudoctor.monitor.events import Kind
 from gpudoctor.monitor.site import Expect, Site, Thresholds, WatchOptions, load
 from gpudoctor.monitor.suppressions import read_suppressions
 
@@ -45,7 +46,7 @@ def test_the_files_are_there():
 
 
 def test_every_event_is_explained():
-    kinds = Event.model_fields["event"].annotation.__args__
+    kinds = get_args(Kind)
     assert all(f"| `{kind}` |" in TEXT for kind in kinds)
 
 

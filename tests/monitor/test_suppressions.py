@@ -9,7 +9,7 @@ import pytest
 from report.reports import finding
 
 from gpudoctor.diagnosis import Doctor
-from gpudoctor.findings.model import Suppression
+from gpudoctor.findings.model import Subject, Suppression
 from gpudoctor.findings.policy import Policy
 from gpudoctor.monitor.configfile import ConfigError
 from gpudoctor.monitor.suppressions import add_suppression, read_suppressions
@@ -26,7 +26,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def suppression(**values: str) -> Suppression:
-    return Suppression.model_validate({"id": "hardware.made-up-0", "reason": "known", "expires": "never"} | values)
+    return Suppression(**({"id": "hardware.made-up-0", "reason": "known", "expires": "never"} | values))
 
 
 def test_a_file(tmp_path):
@@ -101,7 +101,7 @@ def test_which_findings_are_covered(values, covered):
 
 
 def test_a_word_about_one_gpu_leaves_a_finding_about_two_alone():
-    both = finding(subjects=[{"kind": "gpu", "name": "0000:3b:00.0"}, {"kind": "gpu", "name": "0000:5e:00.0"}])
+    both = finding(subjects=[Subject(kind="gpu", name=f"0000:{bus}:00.0") for bus in ("3b", "5e")])
     assert Policy(suppressions=[suppression(subject="0000:3b:00.0")]).apply([both], TODAY)[0] == [both]
     assert Policy(suppressions=[suppression(subject="0000:*")]).apply([both], TODAY)[0] == []
 

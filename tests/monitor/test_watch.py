@@ -23,6 +23,7 @@ from gpudoctor.monitor.incremental import KeptMatches
 from gpudoctor.monitor.site import WatchOptions
 from gpudoctor.monitor.state import load_state
 from gpudoctor.monitor.watch import SLOWLY, Watch
+from gpudoctor.report.published import published_report
 from gpudoctor.report.schema import SCHEMA
 from gpudoctor.sources.live import Answer
 
@@ -67,7 +68,7 @@ class Machine:
         self.done = self.watch.cycle()
         assert self.done is not None
         assert self.done.seconds < self.options.deadline + 1
-        jsonschema.validate(json.loads(self.done.report.model_dump_json()), SCHEMA_DATA)
+        jsonschema.validate(json.loads(published_report(self.done.report)), SCHEMA_DATA)
         self.watch.save()
         return [event.event for event in self.done.events if event.event != "status"]
 

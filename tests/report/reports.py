@@ -44,7 +44,7 @@ def finding(name: str = "0000:3b:00.0", number: int = 0, **values: object) -> Fi
         "evidence": [Where(source="dmesg.txt", line=3, text=name)],
         "fixes": [Fix(title=f"Do {name}", commands=[f"echo {name}"])],
     }
-    return Finding.model_validate(given | values)
+    return Finding(**(given | values))
 
 
 def report(*findings: Finding, status: Status = "critical", suppressed: bool = False) -> Report:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gpudoctor.facts.base import Where
 from gpudoctor.findings.model import Finding, Fix, ProgramInfo, Report, SourceInfo, Subject, Undecided
 from gpudoctor.report.markdown import finding_markdown, render_markdown
@@ -18,9 +20,7 @@ CAUSE = Finding(
     fixes=[Fix(title="Mend it", why="It helps.", commands=["echo '```'", "sudo mend"], risk="safe", needs=["root"])],
     references=["https://docs.example/a"],
 )
-EFFECT = CAUSE.model_copy(
-    update={"id": "a.effect", "title": "Effect", "key": "effect", "role": "consequence", "caused_by": ["cause"]}
-)
+EFFECT = replace(CAUSE, id="a.effect", title="Effect", key="effect", role="consequence", caused_by=["cause"])
 
 
 def test_report():
@@ -55,6 +55,6 @@ def test_finding():
 
 def test_advice_and_what_is_left_out_are_named():
     many = [Where(source="dmesg.txt", line=line) for line in range(1, 9)]
-    text = finding_markdown(CAUSE.model_copy(update={"role": "advice", "severity": "info", "evidence": many}))
+    text = finding_markdown(replace(CAUSE, role="advice", severity="info", evidence=many))
     assert "\nadvice, certain, `a.cause`" in text
     assert "- `dmesg.txt:6`\n- and 2 more places\n" in text

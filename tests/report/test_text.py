@@ -12,6 +12,7 @@ from gpudoctor.findings.model import Report, Subject, Undecided
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.html import render_html
 from gpudoctor.report.markdown import render_markdown
+from gpudoctor.report.published import published_report
 from gpudoctor.report.text import render_text
 
 LOST = json.dumps({"nvml": "gpu", "index": 5, "set": {"index": 5, "seen_by": "nvml", "state": "lost", "mig": False}})
@@ -24,7 +25,7 @@ def test_what_the_nvml_child_printed_is_said_in_words(render):
     assert "GPU 5: state lost, MIG no" in text
     assert "NVML:951" in text
     assert "seen_by" not in text and "{" not in text.partition("</style>")[2 if "<style>" in text else 0]
-    assert json.loads(made.model_dump_json())["findings"][0]["evidence"][0]["text"] == LOST
+    assert json.loads(published_report(made))["findings"][0]["evidence"][0]["text"] == LOST
 
 
 @pytest.mark.parametrize(

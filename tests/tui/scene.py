@@ -9,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from gpudoctor.facts.base import Where
 from gpudoctor.findings.model import (
     Finding,
@@ -25,6 +27,7 @@ from gpudoctor.findings.model import (
 from gpudoctor.findings.policy import Policy
 from gpudoctor.monitor.configfile import ConfigError
 from gpudoctor.monitor.suppressions import add_suppression
+from gpudoctor.report.published import published_report
 from gpudoctor.tui.app import GpuDoctorApp
 from gpudoctor.tui.examination import Text, Unusable
 from gpudoctor.tui.rows import Row
@@ -147,13 +150,13 @@ class Fixed:
             raise LookupError(str(error)) from None
         before = self.reports[-1]
         counted, suppressed = Policy(suppressions=[suppression]).apply(before.findings, date.today())
-        return before.model_copy(update={"findings": counted, "suppressed": suppressed})
+        return replace(before, findings=counted, suppressed=suppressed)
 
     def exit_status(self, report: Report | None) -> int:
         return 3 if report is None else {"ok": 0, "warning": 1, "critical": 2, "unknown": 3}[report.status]
 
     def forms(self) -> dict[str, Callable[[Report], str]]:
-        return {"txt": lambda report: report.summary, "json": lambda report: report.model_dump_json()}
+        return {"txt": lambda report: report.summary, "json": published_report}
 
 
 class Hanging(Fixed):

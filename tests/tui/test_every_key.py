@@ -7,6 +7,7 @@ import pkgutil
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 from textual.app import App
 from textual.binding import Binding
 from textual.dom import DOMNode
@@ -128,7 +129,7 @@ def test_keys_of_the_main_screen(tmp_path):
 
 
 def test_keys_of_the_lists():
-    many = [scene.BUS, scene.MISSING, *(scene.HOT.model_copy(update={"key": f"hot{n}"}) for n in range(30))]
+    many = [scene.BUS, scene.MISSING, *(replace(scene.HOT, key=f"hot{n}") for n in range(30))]
 
     async def script(app, pilot):
         keys = Keys(pilot, CursorView, RowList, FindingList)
@@ -159,7 +160,7 @@ def test_keys_of_the_lists():
 def test_keys_of_the_log_viewer(tmp_path):
     (tmp_path / "dmesg.txt").write_text("\n".join(LINES))
     places = [Where(source="dmesg.txt", line=number, text=f"line number {number}") for number in (100, 300)]
-    found = scene.BUS.model_copy(update={"evidence": places})
+    found = replace(scene.BUS, evidence=places)
 
     async def script(app, pilot):
         keys = Keys(pilot, LogScreen, LogView)
@@ -204,7 +205,7 @@ def test_keys_of_the_log_viewer(tmp_path):
 
 def test_keys_of_the_walk_through(tmp_path):
     fixes = [scene.Fix(title=f"Step {n}", commands=[f"command {n}", "and more"]) for n in range(4)]
-    found = scene.BUS.model_copy(update={"fixes": fixes})
+    found = replace(scene.BUS, fixes=fixes)
 
     async def script(app, pilot):
         keys = Keys(pilot, WalkScreen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from msgspec.structs import replace
 from tui import scene
 from tui.scene import SIZES, Fixed, Hanging, drive, press, report, screen_text
 
@@ -379,7 +380,7 @@ def test_palette_offers_views_and_findings():
 def test_several_nodes_give_a_list_first(size):
     def node(path, findings):
         given = report(findings)
-        return given.model_copy(update={"source": given.source.model_copy(update={"path": path})})
+        return replace(given, source=replace(given.source, path=path))
 
     parts = [node("node-a", [scene.BUS]), node("node-b", [])]
     whole = report([scene.BUS], node={"nodes": ["node-a", "node-b"]}, nodes=parts, undecided=[], probes=[])
@@ -403,7 +404,7 @@ def test_several_nodes_give_a_list_first(size):
 
 @both
 def test_a_key_is_answered_at_once_with_five_hundred_findings(size):
-    many = [scene.BUS.model_copy(update={"key": f"k{n}", "title": f"Finding number {n}"}) for n in range(500)]
+    many = [replace(scene.BUS, key=f"k{n}", title=f"Finding number {n}") for n in range(500)]
 
     async def script(app, pilot):
         began = time.process_time()

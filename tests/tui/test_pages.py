@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from tui import scene
 from tui.scene import report, texts
@@ -35,7 +36,7 @@ def test_a_folded_cause_says_how_much_it_explains():
     first, *_ = finding_rows(report(), 80, folded=set(), unfolded=set())
     assert first.action == Fold("bus")
     assert "GPU fell off the bus (explains 1)" in first.text
-    assert "gpu 0000:3b:00.0" in first.text
+    assert "GPU 0000:3b:00.0" in first.text
     assert first.text.endswith("certain")
 
 
@@ -66,15 +67,14 @@ def test_filter(words, kept):
     assert keys(words) == kept
 
 
-WIDE = scene.BUS.model_copy(
-    update={
-        "key": "wide",
-        "title": "显卡掉线了" * 20,
-        "because": "GPU 从总线上掉线 " * 30,
-        "subjects": [scene.Subject(kind="port", name="mlx5_bond_0/" + "端口" * 20)],
-        "evidence": [Where(source="日志/" * 12 + "kern.log", line=7, text="内核: 显卡 " * 20 + "x" * 200)],
-        "fixes": [scene.Fix(title="重启节点" * 15, commands=["sudo " + "节点" * 80], needs=["根权限" * 20])],
-    }
+WIDE = replace(
+    scene.BUS,
+    key="wide",
+    title="显卡掉线了" * 20,
+    because="GPU 从总线上掉线 " * 30,
+    subjects=[scene.Subject(kind="port", name="mlx5_bond_0/" + "端口" * 20)],
+    evidence=[Where(source="日志/" * 12 + "kern.log", line=7, text="内核: 显卡 " * 20 + "x" * 200)],
+    fixes=[scene.Fix(title="重启节点" * 15, commands=["sudo " + "节点" * 80], needs=["根权限" * 20])],
 )
 
 

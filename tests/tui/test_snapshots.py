@@ -19,7 +19,9 @@ from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from textual.events import Key
 from tui.picture import Sheet, named_parts, readable
 from tui.scene import Fixed, Hanging, drive, screen_text
@@ -73,16 +75,14 @@ class Hung(Hanging):
         for name in ("nvml", "processes"):
             progress(name, None)
         on_report(
-            self.reports[0].model_copy(
-                update={"findings": [], "status": "ok", "summary": "Nothing wrong found", "probes": [], "undecided": []}
-            )
+            replace(self.reports[0], findings=[], status="ok", summary="Nothing wrong found", probes=[], undecided=[])
         )
         self.release.wait(30)
         return self.reports[0]
 
 
 def examination(scene: str) -> Fixed:
-    report = Report.model_validate_json((HERE / "scenes" / f"{scene}.json").read_text(encoding="utf-8"))
+    report = msgspec.json.decode((HERE / "scenes" / f"{scene}.json").read_bytes(), type=Report)
     place = SCENES[scene]
     if place is None:
         return Hung(report)

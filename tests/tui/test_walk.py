@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tui import scene
 from tui.scene import SIZES, Fixed, drive, press, report, screen_text
 
@@ -75,12 +76,12 @@ def test_verdicts():
     assert compare(started, report([])).state == "resolved"
     assert compare(started, report([scene.BUS])).state == "quiet"
     for values in ({"count": 4}, {"last_seen": scene.BUS.last_seen + 1}):
-        assert compare(started, report([scene.BUS.model_copy(update=values)])).state == "still there"
+        assert compare(started, report([replace(scene.BUS, **values)])).state == "still there"
     # a log that was rotated holds less of it
-    assert compare(started, report([scene.BUS.model_copy(update={"count": 1})])).state == "quiet"
+    assert compare(started, report([replace(scene.BUS, count=1)])).state == "quiet"
     undated = begun(scene.HOT, report([scene.HOT]))
     assert compare(undated, report([scene.HOT])).state == "still there"
-    past = scene.BUS.model_copy(update={"history": True})
+    past = replace(scene.BUS, history=True)
     assert compare(started, report([past])).state == "resolved"
     other = compare(started, report([scene.BUS, scene.HOT, scene.OLD, scene.MISSING]))
     assert [finding.key for finding in other.new] == ["hot"]
@@ -88,7 +89,7 @@ def test_verdicts():
 
 def test_a_verdict_is_about_what_came_since_the_last_one():
     started = begun(scene.BUS, report([scene.BUS]))
-    worse = report([scene.BUS.model_copy(update={"count": 9})])
+    worse = report([replace(scene.BUS, count=9)])
     assert compare(started, worse).state == "still there"
     started.saw(worse)
     assert compare(started, worse).state == "quiet"
@@ -151,7 +152,7 @@ def test_from_confirm_to_resolved(tmp_path, size):
 @both
 def test_still_there_goes_to_what_was_not_tried(tmp_path, size):
     new = scene.finding("driver.kernel-oops", "Oops", key="oops")
-    again = scene.BUS.model_copy(update={"count": 9})
+    again = replace(scene.BUS, count=9)
     examination = Fixed(report([scene.BUS]), report([again, new]))
 
     async def script(app, pilot):
@@ -199,7 +200,7 @@ def test_a_walk_goes_on_after_a_restart(tmp_path):
     async def nothing(app, pilot):
         assert not list(app._notifications)
 
-    worse = scene.BUS.model_copy(update={"last_seen": scene.BUS.last_seen + 1})
+    worse = replace(scene.BUS, last_seen=scene.BUS.last_seen + 1)
     for script, findings in (
         (first, [scene.BUS]),
         (quiet, [scene.HOT, scene.BUS]),

@@ -22,6 +22,7 @@ from gpudoctor.collect.probe import Probe
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.examine import Profile, examine
 from gpudoctor.findings.model import Report
+from gpudoctor.report.published import published_report
 from gpudoctor.report.text import render_text
 from gpudoctor.sources.archive import archive_kind
 from gpudoctor.sources.base import Document, SourceNotes
@@ -116,7 +117,7 @@ def take(
     facts = [{"kind": fact.kind, **fact.plain()} for fact in parts[0].collected.facts]
     snapshot.summary = {
         "facts.json": json.dumps(facts, indent=0).encode(),
-        "report.json": snapshot.report.model_dump_json(indent=1).encode() + b"\n",
+        "report.json": published_report(snapshot.report).encode(),
         "report.txt": render_text(snapshot.report).encode(),
     }
     return snapshot

@@ -92,14 +92,16 @@ def _lines(comparison: Comparison, *, everything: bool) -> Iterator[str]:
 
 
 def _object(comparison: Comparison) -> dict[str, Any]:
+    from gpudoctor.report.published import published_findings
+
     sides = {
         name: {"path": side.name, "status": side.report.status, "summary": side.report.summary}
         for name, side in (("a", comparison.a), ("b", comparison.b))
     }
     return {
         **sides,
-        "findings_only_in_a": [finding.model_dump(mode="json") for finding in comparison.only_a],
-        "findings_only_in_b": [finding.model_dump(mode="json") for finding in comparison.only_b],
+        "findings_only_in_a": published_findings(comparison.only_a),
+        "findings_only_in_b": published_findings(comparison.only_b),
         "differences": [vars(difference) for difference in comparison.differences],
         "not_compared": [{"kind": kind, "known_to": name} for kind, name in comparison.not_compared],
     }

@@ -66,7 +66,9 @@ def render(report: Report, shape: str) -> str:
     """Return the report in one of the shapes; only that shape's module is loaded."""
     match shape:
         case "json":
-            return report.model_dump_json(indent=1) + "\n"
+            from gpudoctor.report.published import published_report
+
+            return published_report(report)
         case "markdown":
             from gpudoctor.report.markdown import render_markdown
 

@@ -120,13 +120,14 @@ class _Diagnosing:
         """Return the forms in which a report can be saved."""
         from gpudoctor.report.html import render_html
         from gpudoctor.report.markdown import render_markdown
+        from gpudoctor.report.published import published_report
         from gpudoctor.report.text import render_text
 
         return {
             "md": render_markdown,
             "html": render_html,
             "txt": render_text,
-            "json": lambda report: report.model_dump_json(indent=1) + "\n",
+            "json": published_report,
         }
 
 

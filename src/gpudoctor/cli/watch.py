@@ -189,11 +189,12 @@ class _Watching:
         """Hand out what a cycle gave."""
         from gpudoctor.monitor.files import write_whole
         from gpudoctor.report.prometheus import render_prometheus
+        from gpudoctor.report.published import published_report
 
         self.finished = time.monotonic()
         for event in cycle.events:
             if self.ndjson:
-                sys.stdout.write(event.model_dump_json(exclude_none=True) + "\n")
+                sys.stdout.write(event.as_json() + "\n")
             for delivery in self.deliveries:
                 delivery.put(event)
         if self.ndjson:
@@ -201,7 +202,7 @@ class _Watching:
         if self.options.listen or self.options.textfile:
             self.metrics = render_prometheus(cycle.report, time.time(), self._own_metrics(cycle))
         if self.options.listen:
-            self.report = cycle.report.model_dump_json(indent=1) + "\n"
+            self.report = published_report(cycle.report)
         if self.options.textfile:
             try:
                 write_whole(Path(self.options.textfile), self.metrics)

@@ -1,18 +1,18 @@
 """A probe as it stands in probes/<area>.yaml: what is read, where, and under which limits."""
 
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import msgspec
+from msgspec import Meta
 
-from gpudoctor.declared import DeclarationError, declarations, line_of, read
+from gpudoctor.declared import DeclarationError, complaint, declarations, line_of, read
 
 Cost = Literal["cheap", "standard", "deep"]
 COSTS: tuple[Cost, ...] = ("cheap", "standard", "deep")
 
 
-class LiveSource(BaseModel):
+class LiveSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a live host has it: exactly one of the first four.
 
     files: paths or globs, each read as a text of its own; tree: globs of one-line files (sysfs), read together as lines
@@ -20,46 +20,36 @@ class LiveSource(BaseModel):
     gpudoctor.collect.children, run in a process of its own.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     files: list[str] = []
     tree: list[str] = []
     command: list[str] = []
     child: str | None = None
-    exits: list[int] = Field(default=[0], description="exit statuses with which the command's output is an answer")
-    tail: bool = Field(default=False, description="of a file over the byte cap the end is read, not the start")
+    exits: tuple[int, ...] = (0,)  # exit statuses with which the command's output is an answer
+    tail: bool = False  # of a file over the byte cap the end is read, not the start
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> "LiveSource":
+    def __post_init__(self) -> None:
         if sum(map(bool, (self.files, self.tree, self.command, self.child))) != 1:
             raise ValueError("give exactly one of files, tree, command, child")
-        return self
 
 
-class Probe(BaseModel):
+class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One declaration. deadline in seconds; `driver` marks what can hang inside the driver and runs in a child process."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
     summary: str
     live: LiveSource
-    gives: list[str] = Field(default=[], description="kinds of facts that come from it")
-    answers: list[str] = Field(
-        default=[], description="kinds whose absence is known once it ran or has nothing to run on"
-    )
+    gives: list[str] = []  # kinds of facts that come from it
+    answers: list[str] = []  # kinds whose absence is known once it ran or has nothing to run on
     cost: Cost = "cheap"
-    deadline: Annotated[float, Field(gt=0, le=60)] = 5.0
-    max_bytes: Annotated[int, Field(gt=0, le=256 * 2**20)] = 4 * 2**20
+    deadline: Annotated[float, Meta(gt=0, le=60)] = 5.0
+    max_bytes: Annotated[int, Meta(gt=0, le=256 * 2**20)] = 4 * 2**20
     needs: Literal["root", ""] = ""
     driver: bool = False
-    bundles: dict[str, list[str]] = Field(
-        default={},
-        description="kind of bundle -> where the same evidence lies in it: patterns of paths or section headings",
-    )
-    ask: str = Field(default="", description="what to ask a person for, offline")
+    # kind of bundle -> where the same evidence lies in it: patterns of paths or section headings
+    bundles: dict[str, list[str]] = {}
+    ask: str = ""  # what to ask a person for, offline
 
-    @cached_property
+    @property
     def what(self) -> str:
         """What is read, for messages."""
         if self.live.command:
@@ -77,11 +67,9 @@ def load_probes(folders: list[Path] | None = None) -> list[Probe]:
                 raise DeclarationError(f"{path}:1: a probe file maps names to declarations")
             for name, entry in data.items():
                 try:
-                    probes[name] = Probe.model_validate({"name": name, **entry})
-                except (ValidationError, TypeError) as error:
-                    first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-                    line = line_of(text, [name, *first["loc"]])
-                    raise DeclarationError(
-                        f"{path}:{line}: {name}: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-                    ) from None
+                    probes[name] = msgspec.convert({"name": name, **entry}, Probe)
+                except (msgspec.ValidationError, TypeError) as error:
+                    keys, wrong = complaint(error)
+                    where = ".".join(map(str, keys)) or "probe"
+                    raise DeclarationError(f"{path}:{line_of(text, [name, *keys])}: {name}: {where}: {wrong}") from None
     return list(probes.values())

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from gpudoctor.engine.compile import Alternative, RuleSet, fill
 from gpudoctor.engine.evaluate import Match, Vetoes, matches, unproven
 from gpudoctor.facts.base import Fact, Where
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding, Subject, Verify
+from gpudoctor.findings.resolve import Inferred
 
 MAX_EVIDENCE = 8
 _UNNAMED = "node"
@@ -33,7 +36,7 @@ class Missing:
 class Inference:
     """What the engine found; `failures` are rules that broke."""
 
-    findings: list[Finding]
+    findings: list[Inferred]
     undecided: list[Missing]
     failures: list[str] = field(default_factory=list)
 
@@ -46,7 +49,7 @@ def builtin(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[M
 
 def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> Inference:
     """Evaluate all rules against the facts."""
-    raw: dict[str, Finding] = {}
+    raw: dict[str, Inferred] = {}
     met: dict[str, set[int]] = {}
     undecided: dict[str, Missing] = {}
     failures: list[str] = []
@@ -70,15 +73,16 @@ def infer(rules: RuleSet, store: FactStore, evaluator: Evaluator = builtin) -> I
         if missing := unproven(alternative, store):
             _note(undecided, alternative, missing, match.bound.values())
             continue
-        finding = _finding(match, host)
+        inferred = _inferred(match, host)
+        finding = inferred.finding
         fired.add(finding.id)
         known = raw.get(finding.key)
         events = {id(fact) for fact in (*match.bound.values(), *match.more) if fact.kind in _EVENTS}
         fresh = bool(events - met.setdefault(finding.key, set()))  # else another way to see the same events
         met[finding.key] |= events
         if known is not None:
-            finding = _merged(known, finding, fresh or (not events and finding.because != known.because))
-        raw[finding.key] = finding
+            inferred = _merged(known, inferred, fresh or (not events and finding.because != known.finding.because))
+        raw[finding.key] = inferred
     for alternative in rules.alternatives:
         if alternative.rule.id not in fired:
             _half_matched(alternative, store, vetoes, undecided)
@@ -107,7 +111,7 @@ def _note(undecided: dict[str, Missing], alternative: Alternative, kinds: list[s
         undecided[alternative.rule.id] = Missing(alternative.rule.id, kinds, given)
 
 
-def _finding(match: Match, host: str) -> Finding:
+def _inferred(match: Match, host: str) -> Inferred:
     rule, way, bound = match.alternative.rule, match.alternative.way, match.bound
     facts = [*bound.values(), *match.more]
     if way.subject:
@@ -119,7 +123,7 @@ def _finding(match: Match, host: str) -> Finding:
         subjects = [Subject(kind="gpu", name=name) for name in gpus] or [_node(facts, host)]
     times = [time for fact in facts for time in (fact.time, fact.last_time) if time is not None]
     boots = [fact.boot for fact in facts if fact.boot is not None and fact.kind in _EVENTS]
-    return Finding(
+    finding = Finding(
         id=rule.id,
         title=rule.title,
         severity=way.severity or rule.severity,
@@ -134,11 +138,11 @@ def _finding(match: Match, host: str) -> Finding:
         last_seen=max(times, default=None),
         count=max((fact.count for fact in facts), default=1),
         history=bool(boots) and max(boots) < 0,
-        boots=tuple(sorted(set(boots))),
         verify=Verify(probes=rule.verify),
         references=rule.references,
-        specificity=len(match.alternative.all) + len(match.alternative.none),
     )
+    conditions = len(match.alternative.all) + len(match.alternative.none)
+    return Inferred(finding, conditions, tuple(sorted(set(boots))))
 
 
 def _host(store: FactStore) -> str:
@@ -164,30 +168,30 @@ def _evidence(match: Match) -> list[Where]:
     return list(dict.fromkeys(place for place in places if place is not None))[:MAX_EVIDENCE]
 
 
-def _merged(known: Finding, other: Finding, fresh: bool) -> Finding:
+def _merged(one: Inferred, two: Inferred, fresh: bool) -> Inferred:
     """Join two matches of one rule on one subject: the stronger speaks, the evidence adds up, `fresh` events count."""
-    strong, weak = known, other
-    if _strength(other) > _strength(known):
-        strong, weak = other, known
+    known, other = one.finding, two.finding
+    strongest = two if _strength(two) > _strength(one) else one
+    strong, weak = (other, known) if strongest is two else (known, other)
     evidence = list(dict.fromkeys([*strong.evidence, *weak.evidence]))[:MAX_EVIDENCE]
     firsts = [time for time in (known.first_seen, other.first_seen) if time is not None]
     lasts = [time for time in (known.last_seen, other.last_seen) if time is not None]
-    return strong.model_copy(
-        update={
-            "evidence": evidence,
-            "first_seen": min(firsts, default=None),
-            "last_seen": max(lasts, default=None),
-            "count": known.count + other.count if fresh else max(known.count, other.count),
-            "history": known.history and other.history,
-            "boots": tuple(sorted({*known.boots, *other.boots})),
-        }
+    merged = replace(
+        strong,
+        evidence=evidence,
+        first_seen=min(firsts, default=None),
+        last_seen=max(lasts, default=None),
+        count=known.count + other.count if fresh else max(known.count, other.count),
+        history=known.history and other.history,
     )
+    return Inferred(merged, strongest.specificity, tuple(sorted({*one.boots, *two.boots})))
 
 
-def _strength(finding: Finding) -> tuple[bool, int, int, int]:
+def _strength(inferred: Inferred) -> tuple[bool, int, int, int]:
+    finding = inferred.finding
     return (
         not finding.history,
         SEVERITIES.index(finding.severity),
         CONFIDENCES.index(finding.confidence),
-        finding.specificity,
+        inferred.specificity,
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import ValidationError
+from msgspec import ValidationError
 
-from gpudoctor.declared import DeclarationError, line_of, read
-from gpudoctor.engine.rule import Rule
+from gpudoctor.declared import DeclarationError, complaint, line_of, read
+from gpudoctor.engine.rule import Rule, rule_from
 
 
 def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
@@ -43,12 +43,12 @@ def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
     faults: list[str] = []
     for number, entry in enumerate(data):
         try:
-            rules.append(Rule.model_validate(entry))
+            rules.append(rule_from(entry))
         except ValidationError as error:
-            # a misspelt key also makes another one missing: name the misspelt one
-            first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-            keys = [key for key in first["loc"] if key != "ways" or (isinstance(entry, dict) and "ways" in entry)]
+            keys, wrong_with_it = complaint(error)
+            if keys[:2] == ["ways", 0] and isinstance(entry, dict) and "ways" not in entry:
+                keys = keys[2:]
             name = entry.get("id", f"rule {number + 1}") if isinstance(entry, dict) else f"rule {number + 1}"
             where = ".".join(str(key) for key in keys) or "rule"
-            faults.append(f"{path}:{line_of(text, [number, *keys])}: {name}: {where}: {first['msg']}")
+            faults.append(f"{path}:{line_of(text, [number, *keys])}: {name}: {where}: {wrong_with_it}")
     return rules, faults

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+import msgspec
+from msgspec import Meta
 
 from gpudoctor.findings.model import Confidence, Risk, Severity
 
@@ -15,11 +16,7 @@ CONTEXTS = (
 )  # fmt: skip
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FixRung(_Strict):
+class FixRung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One rung; `commands` is a list, or a list per context (apt, dnf, docker, kubernetes ...)."""
 
     title: str
@@ -28,25 +25,22 @@ class FixRung(_Strict):
     risk: Risk = "safe"
     needs: list[str] = []
 
-    @field_validator("commands")
-    @classmethod
-    def _known_contexts(cls, value: list[str] | dict[str, list[str]]) -> list[str] | dict[str, list[str]]:
-        if isinstance(value, dict) and (unknown := [key for key in value if key not in CONTEXTS]):
+    def __post_init__(self) -> None:
+        if isinstance(self.commands, dict) and (unknown := [key for key in self.commands if key not in CONTEXTS]):
             raise ValueError(f"unknown context {unknown[0]!r}; known are {', '.join(CONTEXTS)}")
-        return value
 
 
-class SubjectDeclaration(_Strict):
+class SubjectDeclaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the finding is about, where it isn't the GPU or node of the matched facts; `name` is filled like because."""
 
     kind: Literal["gpu", "node", "process", "link", "port", "pod"]
     name: str
 
 
-class Way(_Strict):
+class Way(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One way to see the cause: what must hold, what must not, and the sentence that says so."""
 
-    when: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    when: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     unless: list[dict[str, Any]] = []
     because: str
     severity: Severity | None = None
@@ -55,15 +49,15 @@ class Way(_Strict):
     subject: SubjectDeclaration | None = None
 
 
-class Rule(_Strict):
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A cause with one or several ways to see it."""
 
-    id: Annotated[str, Field(pattern=ID)]
+    id: Annotated[str, Meta(pattern=ID)]
     title: str
     severity: Severity
     confidence: Confidence = "likely"
     role: Literal["cause", "advice"] = "cause"
-    ways: Annotated[list[Way], Field(min_length=1)]
+    ways: Annotated[list[Way], Meta(min_length=1)]
     explains: list[str] = []
     fix: list[FixRung] = []
     verify: list[str] = []
@@ -71,17 +65,15 @@ class Rule(_Strict):
     since: str = "0.1"
     about: str = ""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _single_way(cls, data: Any) -> Any:
-        """A rule with one way writes its keys at the top."""
-        if isinstance(data, dict) and "ways" not in data:
-            data = dict(data)
-            keys = ("when", "unless", "because", "subject")
-            data["ways"] = [{key: data.pop(key) for key in keys if key in data}]
-        return data
-
     @property
     def area(self) -> str:
         """The part of the id before the dot."""
         return self.id.partition(".")[0]
+
+
+def rule_from(data: Any) -> Rule:
+    """Check a declaration; a rule with one way writes its keys at the top. Raises msgspec.ValidationError."""
+    if isinstance(data, dict) and "ways" not in data:
+        data = dict(data)
+        data["ways"] = [{key: data.pop(key) for key in ("when", "unless", "because", "subject") if key in data}]
+    return msgspec.convert(data, Rule)

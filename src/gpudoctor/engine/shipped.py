@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-import pydantic
 from msgspec.structs import replace
 
 from gpudoctor import __version__, kept
@@ -51,7 +50,7 @@ def rules_with(folders: Sequence[Path]) -> RuleSet:
 
 def _key(folder: Path) -> str:
     """Name the state of the rules and of the code that compiles them."""
-    versions = f"{__version__} {pydantic.VERSION} {msgspec.__version__}"
+    versions = f"{__version__} {msgspec.__version__}"
     state = hashlib.blake2b(versions.encode(), digest_size=16)
     for path in sorted(folder.glob("*.yaml")):
         state.update(path.read_bytes())

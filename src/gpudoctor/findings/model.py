@@ -1,8 +1,11 @@
-"""The report contract: findings, undecided rules, probes and the node, as every consumer sees them."""
+"""The report contract: findings, undecided rules, probes and the node, as every consumer sees them.
 
-from typing import Any, Literal
+`report/published.py` makes of it what is printed; `graph` alone is not published.
+"""
 
-from pydantic import BaseModel, Field
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
 
 from gpudoctor.facts.base import Where
 
@@ -19,14 +22,14 @@ SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
 CONFIDENCES: tuple[Confidence, ...] = ("possible", "likely", "certain")
 
 
-class Subject(BaseModel, frozen=True):
+class Subject(Struct, frozen=True):
     """What a finding is about."""
 
     kind: Literal["gpu", "node", "process", "link", "port", "pod"]
     name: str
 
 
-class Fix(BaseModel):
+class Fix(Struct, kw_only=True):
     """One rung of the ladder, least disruptive first; the commands are for this machine."""
 
     title: str
@@ -36,13 +39,13 @@ class Fix(BaseModel):
     needs: list[str] = []
 
 
-class Verify(BaseModel):
+class Verify(Struct, frozen=True):
     """How to see that it worked: the probes to run again."""
 
     probes: list[str] = []
 
 
-class Finding(BaseModel):
+class Finding(Struct, kw_only=True):
     """One diagnosis. `key` is the id with its subjects and stays the same from run to run."""
 
     id: str
@@ -56,18 +59,18 @@ class Finding(BaseModel):
     subjects: list[Subject]
     because: str
     evidence: list[Where]
-    first_seen: float | None = Field(default=None, description="seconds since the epoch, where the evidence has a time")
+    first_seen: Annotated[float | None, Meta(description="seconds since the epoch, where the evidence has a time")] = (
+        None
+    )
     last_seen: float | None = None
     count: int = 1
-    history: bool = Field(default=False, description="all evidence lies in earlier boots")
+    history: Annotated[bool, Meta(description="all evidence lies in earlier boots")] = False
     fixes: list[Fix] = []
     verify: Verify = Verify()
     references: list[str] = []
-    specificity: int = Field(default=0, exclude=True)
-    boots: tuple[int, ...] = Field(default=(), exclude=True)
 
 
-class Undecided(BaseModel):
+class Undecided(Struct, kw_only=True):
     """A rule that could not be decided, what is missing, and the cheapest way to get it."""
 
     id: str
@@ -75,7 +78,7 @@ class Undecided(BaseModel):
     ask: str
 
 
-class ProbeResult(BaseModel):
+class ProbeResult(Struct, kw_only=True):
     """What became of a probe."""
 
     name: str
@@ -84,19 +87,19 @@ class ProbeResult(BaseModel):
     reason: str = ""
 
 
-class SourceInfo(BaseModel):
+class SourceInfo(Struct, kw_only=True):
     """Where the evidence came from; `complete` is false where it breaks off or parts were unreadable."""
 
     kind: Literal["live", "nvidia-bug-report", "sosreport", "supportconfig", "must-gather", "snapshot", "folder", "log"]
     path: str
     collected_at: str | None = None
     complete: bool = True
-    read: list[str] = Field(default=[], description="parts that were recognised, as `part: format`")
-    skipped: list[str] = Field(default=[], description="parts that were passed over because they hold no evidence")
-    problems: list[str] = Field(default=[], description="parts that could not be read, and why")
+    read: Annotated[list[str], Meta(description="parts that were recognised, as `part: format`")] = []
+    skipped: Annotated[list[str], Meta(description="parts that were passed over because they hold no evidence")] = []
+    problems: Annotated[list[str], Meta(description="parts that could not be read, and why")] = []
 
 
-class ProgramInfo(BaseModel):
+class ProgramInfo(Struct, kw_only=True):
     """Which gpudoctor made the report."""
 
     version: str
@@ -105,40 +108,40 @@ class ProgramInfo(BaseModel):
     python: str
 
 
-class Suppression(BaseModel, frozen=True):
+class Suppression(Struct, frozen=True, kw_only=True):
     """What a site has decided to live with. It counts up to and including the day `expires`."""
 
-    id: str = Field(description="id of a finding, or its area")
-    subject: str = Field(default="*", description="pattern with * and ? that the name of every subject must fit")
+    id: Annotated[str, Meta(description="id of a finding, or its area")]
+    subject: Annotated[str, Meta(description="pattern with * and ? that the name of every subject must fit")] = "*"
     reason: str
-    expires: str = Field(description="last day, YYYY-MM-DD, or never")
+    expires: Annotated[str, Meta(description="last day, YYYY-MM-DD, or never")]
 
 
-class Suppressed(BaseModel):
+class Suppressed(Struct, kw_only=True):
     """A finding that is true and does not count, and the suppression that says so."""
 
     finding: Finding
     suppression: Suppression
 
 
-class Event(BaseModel):
+class Event(Struct, kw_only=True):
     """A line of a log that tells of trouble and when; repetitions are folded into one."""
 
-    time: float | None = Field(
-        default=None, description="seconds since the epoch (year 1970 where the log has no year)"
+    time: Annotated[float | None, Meta(description="seconds since the epoch (year 1970 where the log has no year)")] = (
+        None
     )
-    last_time: float | None = Field(default=None, description="of the last repetition")
-    uptime: float | None = Field(default=None, description="seconds since its boot")
-    boot: int = Field(default=0, description="0 the newest boot that the log holds, -1 the one before it")
+    last_time: Annotated[float | None, Meta(description="of the last repetition")] = None
+    uptime: Annotated[float | None, Meta(description="seconds since its boot")] = None
+    boot: Annotated[int, Meta(description="0 the newest boot that the log holds, -1 the one before it")] = 0
     count: int = 1
-    gpu: str | None = Field(default=None, description="the GPU that it is about, else the host")
+    gpu: Annotated[str | None, Meta(description="the GPU that it is about, else the host")] = None
     text: str
     where: Where
-    finding: str = Field(default="", description="key of the finding that rests on it")
-    severity: Severity | None = Field(default=None, description="of that finding")
+    finding: Annotated[str, Meta(description="key of the finding that rests on it")] = ""
+    severity: Annotated[Severity | None, Meta(description="of that finding")] = None
 
 
-class Report(BaseModel):
+class Report(Struct, kw_only=True):
     """The whole report. `findings` come ranked: the first one is the answer to "what is wrong?"."""
 
     schema_version: str = SCHEMA_VERSION
@@ -150,10 +153,11 @@ class Report(BaseModel):
     findings: list[Finding]
     undecided: list[Undecided]
     probes: list[ProbeResult]
-    timeline: list[Event] = Field(default=[], description="what the logs date, oldest boot first")
-    suppressed: list[Suppressed] = Field(default=[], description="findings that do not count in status and summary")
-    expired_suppressions: list[Suppression] = Field(default=[], description="what they name counts again")
-    graph: Any = Field(default=None, exclude=True, description="how the devices reach each other, for drawings")
-    nodes: list["Report"] = Field(
-        default=[], description="where the source holds several nodes: one report each; the outer findings name theirs"
-    )
+    timeline: Annotated[list[Event], Meta(description="what the logs date, oldest boot first")] = []
+    suppressed: Annotated[list[Suppressed], Meta(description="findings that do not count in status and summary")] = []
+    expired_suppressions: Annotated[list[Suppression], Meta(description="what they name counts again")] = []
+    graph: Any = None  # how the devices reach each other, for drawings
+    nodes: Annotated[
+        list["Report"],
+        Meta(description="where the source holds several nodes: one report each; the outer findings name theirs"),
+    ] = []

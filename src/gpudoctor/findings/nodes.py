@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gpudoctor.findings.model import SEVERITIES, Finding, Report, SourceInfo, Status, Subject
 
 _ORDER: tuple[Status, ...] = ("ok", "unknown", "warning", "critical")
@@ -32,13 +34,12 @@ def joined(reports: Sequence[tuple[str, Report]], source: SourceInfo) -> Report:
     lead = f"{findings[0].title}; " if findings and bad else ""
     return Report(
         gpudoctor=first.gpudoctor,
-        source=source.model_copy(
-            update={
-                "collected_at": first.source.collected_at,
-                "read": [part for _, report in reports for part in report.source.read],
-                "skipped": [part for _, report in reports for part in report.source.skipped],
-                "problems": [*source.problems, *(part for _, report in reports for part in report.source.problems)],
-            }
+        source=replace(
+            source,
+            collected_at=first.source.collected_at,
+            read=[part for _, report in reports for part in report.source.read],
+            skipped=[part for _, report in reports for part in report.source.skipped],
+            problems=[*source.problems, *(part for _, report in reports for part in report.source.problems)],
         ),
         node={"nodes": [name for name, _ in reports if name]},
         status=status,
@@ -70,15 +71,14 @@ def _over_nodes(group: list[tuple[str, Finding]], everywhere: int) -> Finding:
         because = f"On {names[0]}: {because}"
     firsts = [finding.first_seen for _, finding in group if finding.first_seen is not None]
     lasts = [finding.last_seen for _, finding in group if finding.last_seen is not None]
-    return worst.model_copy(
-        update={
-            "key": f"{worst.id}@{','.join(names) or 'rest'}",
-            "subjects": subjects or worst.subjects,
-            "because": because,
-            "evidence": [where for _, finding in group for where in finding.evidence[:2]][:_MAX_EVIDENCE],
-            "caused_by": sorted({key.partition("@")[0] for _, finding in group for key in finding.caused_by}),
-            "first_seen": min(firsts, default=None),
-            "last_seen": max(lasts, default=None),
-            "count": sum(finding.count for _, finding in group),
-        }
+    return replace(
+        worst,
+        key=f"{worst.id}@{','.join(names) or 'rest'}",
+        subjects=subjects or worst.subjects,
+        because=because,
+        evidence=[where for _, finding in group for where in finding.evidence[:2]][:_MAX_EVIDENCE],
+        caused_by=sorted({key.partition("@")[0] for _, finding in group for key in finding.caused_by}),
+        first_seen=min(firsts, default=None),
+        last_seen=max(lasts, default=None),
+        count=sum(finding.count for _, finding in group),
     )

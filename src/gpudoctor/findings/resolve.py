@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from gpudoctor.findings.model import CONFIDENCES, SEVERITIES, Finding
 
 _DAY = 86_400.0
@@ -12,23 +15,36 @@ _DEVICES = ("hardware", "pcie", "nvlink")
 _SLACK = 300.0  # clocks of different logs differ; a cause may be written down a little after its effect
 
 
-def resolve(findings: Iterable[Finding], collected: float | None = None) -> list[Finding]:
+class Inferred(Struct, frozen=True):
+    """A finding with what only ranking needs: how many conditions its rule had, and in which boots (0 newest) it was seen."""
+
+    finding: Finding
+    specificity: int = 0
+    boots: tuple[int, ...] = ()
+
+
+def resolve(inferred: Iterable[Inferred], collected: float | None = None) -> list[Finding]:
     """Return the findings with roles, history and rank settled.
 
     collected: when the evidence was taken (seconds since the epoch), where that is known.
     """
-    settled = [_history(finding, collected) for finding in _absorb(findings)]
-    settled.sort(key=_rank)
+    known = _absorb(inferred)
+    specificity = {each.finding.key: each.specificity for each in known}
+
+    def rank(finding: Finding) -> tuple[int, int, int, int, float, str]:
+        return _rank(finding, specificity[finding.key])
+
+    settled = sorted((_history(each, collected) for each in known), key=rank)
     edges = _edges(settled)
     resolved = []
     for finding in settled:
         causes = edges.get(finding.key, [])
         if causes and finding.role == "cause":
-            finding = finding.model_copy(update={"role": "consequence", "caused_by": causes})  # noqa: PLW2901
+            finding = replace(finding, role="consequence", caused_by=causes)  # noqa: PLW2901
         resolved.append(finding)
     now = any(f.role == "cause" and f.severity != "info" for f in resolved)
     resolved = [_past(finding) if now else finding for finding in resolved]
-    resolved.sort(key=_rank)
+    resolved.sort(key=rank)
     return resolved
 
 
@@ -39,40 +55,37 @@ def _past(finding: Finding) -> Finding:
     """
     of_device = finding.id.partition(".")[0] in _DEVICES
     if finding.role == "cause" and finding.history and finding.severity == "info" and not of_device:
-        return finding.model_copy(update={"role": "advice"})
+        return replace(finding, role="advice")
     return finding
 
 
-def _absorb(findings: Iterable[Finding]) -> list[Finding]:
+def _absorb(inferred: Iterable[Inferred]) -> list[Inferred]:
     """Drop what is said of the node as a whole where the same is said of its only GPU or one GPU of it."""
-    found = list(findings)
-    told = {(f.id, f.role): f for f in found if any(subject.kind == "gpu" for subject in f.subjects)}
+    found = list(inferred)
+    told = {(f.id, f.role): f for f in (each.finding for each in found) if any(s.kind == "gpu" for s in f.subjects)}
     kept = []
-    for finding in found:
+    for each in found:
+        finding = each.finding
         closer = told.get((finding.id, finding.role))
         wide = all(subject.kind == "node" for subject in finding.subjects)
         if not (wide and closer) or (closer.history and not finding.history):
-            kept.append(finding)
+            kept.append(each)
     return kept
 
 
-def _history(finding: Finding, collected: float | None) -> Finding:
+def _history(inferred: Inferred, collected: float | None) -> Finding:
     """Trouble of earlier boots alone is history, unless it came back over several boots or is less than a day old."""
+    finding = inferred.finding
     if not finding.history or finding.severity == "info":
         return finding
-    recurs = len(finding.boots) > 1
+    recurs = len(inferred.boots) > 1
     recent = collected is not None and finding.last_seen is not None and 0 <= collected - finding.last_seen < _DAY
     if recurs or recent:
         note = "It recurred over several boots." if recurs else "It fell within the day before the evidence was taken."
-        return finding.model_copy(
-            update={"severity": "warning", "because": f"{finding.because} This boot shows no sign of it so far. {note}"}
-        )
-    return finding.model_copy(
-        update={
-            "severity": "info",
-            "because": f"{finding.because} That was in an earlier boot; this one shows no sign of it.",
-        }
-    )
+        because = f"{finding.because} This boot shows no sign of it so far. {note}"
+        return replace(finding, severity="warning", because=because)
+    because = f"{finding.because} That was in an earlier boot; this one shows no sign of it."
+    return replace(finding, severity="info", because=because)
 
 
 def _edges(findings: list[Finding]) -> dict[str, list[str]]:
@@ -115,12 +128,12 @@ def _related(cause: Finding, effect: Finding) -> bool:
     return not mine or not theirs or bool(mine & theirs)
 
 
-def _rank(finding: Finding) -> tuple[int, int, int, int, float, str]:
+def _rank(finding: Finding, specificity: int) -> tuple[int, int, int, int, float, str]:
     return (
         ("cause", "consequence", "advice").index(finding.role),
         -SEVERITIES.index(finding.severity),
         -CONFIDENCES.index(finding.confidence),
-        -finding.specificity,
+        -specificity,
         finding.first_seen or 0.0,
         finding.key,
     )

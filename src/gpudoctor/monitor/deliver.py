@@ -70,7 +70,7 @@ def to_command(words: Sequence[str]) -> Callable[[Event], None]:
     def send(event: Event) -> None:
         subprocess.run(
             list(words),
-            input=event.model_dump_json(exclude_none=True).encode(),
+            input=event.as_json().encode(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=COMMAND_TIMEOUT,
@@ -86,7 +86,7 @@ def to_webhook(url: str) -> Callable[[Event], None]:
     def send(event: Event) -> None:
         request = urllib.request.Request(  # noqa: S310  # the scheme was checked where the option was read
             url,
-            data=event.model_dump_json(exclude_none=True).encode(),
+            data=event.as_json().encode(),
             headers={"Content-Type": "application/json", "User-Agent": "gpudoctor"},
             method="POST",
         )

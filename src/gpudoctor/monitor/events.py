@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel
+import msgspec
 
 from gpudoctor.findings.model import SEVERITIES, Finding, Report
 
@@ -20,7 +20,7 @@ _TOLD = ("severity", "role", "confidence", "history")
 _STATUSES = ("ok", "unknown", "warning", "critical")
 
 
-class Known(BaseModel):
+class Known(msgspec.Struct, kw_only=True):
     """A finding as it was last seen. `told` is what was last said of it."""
 
     finding: Finding
@@ -33,7 +33,7 @@ class Known(BaseModel):
     since: float = 0.0
 
 
-class Event(BaseModel):
+class Event(msgspec.Struct, kw_only=True):
     """One line of the watch's output. `previous` holds what changed."""
 
     event: Kind
@@ -44,6 +44,10 @@ class Event(BaseModel):
     finding: Finding | None = None
     since: float | None = None
     previous: dict[str, Any] = {}
+
+    def as_json(self) -> str:
+        """Return it as one line of JSON without the keys that nothing is known for."""
+        return msgspec.json.encode(_known(msgspec.to_builtins(self))).decode()
 
 
 class Tracker:
@@ -132,7 +136,7 @@ class Tracker:
     def dump(self) -> dict[str, Any]:
         """Return all that must survive a restart, as plain data."""
         return {
-            "known": {key: known.model_dump(mode="json") for key, known in self.known.items()},
+            "known": msgspec.to_builtins(self.known),
             "status": self.status,
             "better": self.better,
             "sequence": self.sequence,
@@ -140,9 +144,15 @@ class Tracker:
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take it back; raises ValueError or KeyError where it is no such data."""
-        self.known = {key: Known.model_validate(value) for key, value in data["known"].items()}
+        self.known = msgspec.convert(data["known"], dict[str, Known])
         self.status, self.better, self.sequence = data["status"], int(data["better"]), int(data["sequence"])
 
 
 def _worse(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return SEVERITIES.index(after["severity"]) > SEVERITIES.index(before["severity"])
+
+
+def _known(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _known(value) for key, value in data.items() if value is not None}
+    return [_known(value) for value in data] if isinstance(data, list) else data

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
-from pydantic import BaseModel
+from msgspec import Struct
 
 PIECE = 4 * 2**20  # bytes in memory at a time
 MAX_PIECES = 16  # of one log in one cycle; the rest is read in the next
@@ -21,7 +21,7 @@ MAX_LINE = 1 << 20  # a line longer than this is no line
 _HEAD = 512  # bytes by which a file is known again
 
 
-class Position(BaseModel):
+class Position(Struct, kw_only=True):
     """Where reading goes on. `head` is a hash of the file's first bytes, `known` how many of them."""
 
     inode: int = 0
@@ -32,7 +32,7 @@ class Position(BaseModel):
     sequence: int = -1  # of kernel records
 
 
-class Piece(BaseModel):
+class Piece(Struct, kw_only=True):
     """New whole lines of a log, and the number of the first one."""
 
     text: bytes

@@ -15,6 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from gpudoctor.findings.model import Suppression
@@ -77,12 +78,12 @@ def read_suppressions(path: Path) -> list[Suppression]:
 
 def add_suppression(path: Path, suppression: Suppression) -> None:
     """Append a suppression to the file, or make the file; what stands there stays as it is. Raises ConfigError, OSError."""
-    check(_File, {"suppress": [suppression.model_dump()]}, path, "")
+    check(_File, {"suppress": [msgspec.structs.asdict(suppression)]}, path, "")
     before = ""
     if path.exists():
         read_suppressions(path)  # what can't be read isn't added to
         before = path.read_text(encoding="utf-8").rstrip("\n") + "\n\n"
-    words = {name: json.dumps(value, ensure_ascii=False) for name, value in suppression.model_dump().items()}
+    words = {name: json.dumps(value, ensure_ascii=False) for name, value in msgspec.structs.asdict(suppression).items()}
     expires = words["expires"] if suppression.expires == NEVER else suppression.expires
     lines = [f"{name} = {words[name]}" for name in ("id", "subject", "reason")]
     path.parent.mkdir(parents=True, exist_ok=True)

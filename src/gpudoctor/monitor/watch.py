@@ -14,6 +14,9 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from threading import Event as Flag
 
+import msgspec
+from msgspec.structs import replace
+
 from gpudoctor import __version__
 from gpudoctor.collect.collected import Collected
 from gpudoctor.collect.live import run_probes
@@ -203,7 +206,7 @@ class Watch:
         logs = state.logs if usable else {}
 
         def position(name: str) -> Position | None:
-            return Position.model_validate(logs[name]["position"]) if name in logs else None
+            return msgspec.convert(logs[name]["position"], Position) if name in logs else None
 
         self._logs: list[tuple[Follower, Remembered]] = []
         kernel = self.host.root / "dev/kmsg"
@@ -290,8 +293,8 @@ class Watch:
         )
         if self._last is not None and fingerprint == self._fingerprint and 0 <= now - self._judged_at < JUDGE_ANEW:
             when = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="seconds")
-            source = self._last.source.model_copy(update={"collected_at": when})
-            return self._last.model_copy(update={"probes": probes, "source": source}), False
+            source = replace(self._last.source, collected_at=when)
+            return replace(self._last, probes=probes, source=source), False
         total = Collected(facts=[*self._expected])
         for part in (fast, self._slow):
             total.join(part)
@@ -311,7 +314,7 @@ class Watch:
 
     def _state(self) -> State:
         logs = {
-            follower.name: {"position": follower.position.model_dump(), "facts": remembered.dump()}
+            follower.name: {"position": msgspec.to_builtins(follower.position), "facts": remembered.dump()}
             for follower, remembered in self._logs
         }
         return State(self._reads_as, self._boot, logs, self._tracker.dump())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from msgspec.structs import replace
+
 from gpudoctor.findings.model import Finding, Fix
 
 _ALL_SENTENCES = 3  # up to so many devices each has its own sentence
@@ -73,17 +75,16 @@ def _joined(group: Sequence[Finding]) -> Finding:
         because = f"{sentences[0]} The same is so for {len(sentences) - 1} more: see the evidence."
     rows = zip_longest(*(finding.evidence for finding in group))
     times = [time for finding in group for time in (finding.first_seen, finding.last_seen) if time is not None]
-    return first.model_copy(
-        update={
-            "subjects": list(dict.fromkeys(subject for finding in group for subject in finding.subjects)),
-            "because": because,
-            "evidence": list(dict.fromkeys(where for row in rows for where in row if where is not None)),
-            "caused_by": list(dict.fromkeys(key for finding in group for key in finding.caused_by)),
-            "count": sum(finding.count for finding in group),
-            "first_seen": min(times, default=None),
-            "last_seen": max(times, default=None),
-            "fixes": [_rung(rungs) for rungs in zip_longest(*(finding.fixes for finding in group))],
-        }
+    return replace(
+        first,
+        subjects=list(dict.fromkeys(subject for finding in group for subject in finding.subjects)),
+        because=because,
+        evidence=list(dict.fromkeys(where for row in rows for where in row if where is not None)),
+        caused_by=list(dict.fromkeys(key for finding in group for key in finding.caused_by)),
+        count=sum(finding.count for finding in group),
+        first_seen=min(times, default=None),
+        last_seen=max(times, default=None),
+        fixes=[_rung(rungs) for rungs in zip_longest(*(finding.fixes for finding in group))],
     )
 
 
@@ -91,4 +92,4 @@ def _rung(rungs: Sequence[Fix | None]) -> Fix:
     """Join a rung of several devices: the commands of all of them, each once."""
     known = [rung for rung in rungs if rung is not None]
     commands = dict.fromkeys(command for rung in known for command in rung.commands)
-    return known[0].model_copy(update={"commands": list(commands)})
+    return replace(known[0], commands=list(commands))
