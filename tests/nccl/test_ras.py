@@ -67,6 +67,30 @@ def test_a_job_that_moves_is_no_fault(ras: Callable[..., tuple[int, str, str]]) 
     assert (status, out) == (0, "Nobody holds the job up: the job moves: between the answers its counts grew.\n")
 
 
+def test_a_rank_that_reported_an_error_is_named(ras: Callable[..., tuple[int, str, str]]) -> None:
+    failed = (
+        f"{HEAD}#0-0 (78db921d1c117b4a) ERROR\n  Asynchronous errors on 8 ranks\n  7 ranks reported Remote process error\n"
+        "  Rank 3 reported Unhandled CUDA error -- GPU 3 managed by process 1650386 on node 192.0.2.10\n"
+    )
+    with server([failed, failed]) as address:
+        status, out, _ = ras(address)
+    assert status == 2
+    assert "rank 3 on 192.0.2.10 failed (Unhandled CUDA error)" in out
+
+
+def test_a_rank_that_is_still_being_set_up_is_named(ras: Callable[..., tuple[int, str, str]]) -> None:
+    state = (
+        f"{HEAD}#0-0 (78db921d1c117b4a) MISMATCH\n  Communicator ranks have different status\n  7 ranks have status RUNNING\n"
+        "  Rank 7 has status INIT -- GPU 3 managed by process 1650386 on node 192.0.2.10\n"
+        "  Communicator ranks have different AllReduce operation counts\n  7 ranks have launched up to operation 64\n"
+        "  Rank 7 has not launched any operations -- GPU 3 managed by process 1650386 on node 192.0.2.10\n"
+    )
+    with server([state, state]) as address:
+        status, out, _ = ras(address)
+    assert status == 2
+    assert "Rank 7 on 192.0.2.10 has status INIT in 2 answers of RAS" in out
+
+
 def test_nobody_listens(ras: Callable[..., tuple[int, str, str]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -17,6 +17,7 @@ from gpudoctor.facts.comms import (
     NcclTest,
     RasGroup,
     RasProcess,
+    RasRank,
 )
 from gpudoctor.facts.gpu import TopologyPath
 from gpudoctor.facts.host import RdmaPort
@@ -296,6 +297,27 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
                 detail=f"operation {last.behind}, the others {last.ahead}, in {len(same)} answers of RAS",
             )
     yield from _silent(store)
+    yield from _other_state(store)
+
+
+def _other_state(store: FactStore) -> Iterator[CollectiveSkew]:
+    """A rank that sets up (or takes down) what the others use, in each answer of RAS."""
+    seen: dict[tuple[str, int, str], list[RasRank]] = defaultdict(list)
+    for fact in store.of("ras_rank"):
+        if isinstance(fact, RasRank) and fact.state != "error":
+            seen[fact.communicator, fact.rank, fact.state].append(fact)
+    for (_, rank, state), facts in seen.items():
+        if len({str(fact.where) for fact in facts}) > 1:
+            last = facts[-1]
+            yield CollectiveSkew(
+                reason="state",
+                ranks=f"{rank} on {last.host}",
+                snapshots=len(facts),
+                where=last.where,
+                node=last.host,
+                time=last.time,
+                detail=f"Rank {rank} on {last.host} has status {state.upper()} in {len(facts)} answers of RAS, most others {(last.usual or '?').upper()}",
+            )
 
 
 def _silent(store: FactStore) -> Iterator[CollectiveSkew]:

@@ -171,9 +171,9 @@ class FlightRecord(Fact, kw_only=True):
 
 
 class CollectiveSkew(Fact, kw_only=True):
-    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind; lag of
-    many where only their number is told), absent, mismatch,
-    init (never set up the communicator that the others have set up or wait in), silent (no answer to RAS)."""
+    """Ranks of one job stand at different operations. reason: lag (same kind, a count behind; lag of many where only their
+    number is told), absent, mismatch, init (never set up the communicator that the others have set up or wait in), state (sets
+    up or takes down what the others use, by RAS), silent (no answer to RAS)."""
 
     kind: ClassVar[str] = "collective_skew"
 
@@ -218,6 +218,20 @@ class RasProcess(Fact, kw_only=True):
     host: str
     gpus: str
     state: str
+
+
+class RasRank(Fact, kw_only=True):
+    """A rank that stands out in one answer of NCCL's RAS. state: init, running, finalize, abort, nocomm, or error with what
+    it reported; `usual` is the state of most ranks."""
+
+    kind: ClassVar[str] = "ras_rank"
+
+    communicator: str
+    rank: int
+    host: str | None = None
+    state: str
+    usual: str | None = None
+    error: str | None = None
 
 
 class GidEntry(Fact, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
-from gpudoctor.facts.comms import RasGroup, RasProcess
+from gpudoctor.facts.comms import RasGroup, RasProcess, RasRank
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.text import clean
@@ -85,6 +85,76 @@ def _group(
     )
 
 
+_STATUS = LazyRegex(
+    r"^\s*(?:(?P<number>\d+) ranks have|Rank (?P<alone>\d+) has) status (?P<status>[A-Z]{4,10})(?: -- GPU .{1,60}? on node (?P<host>\S+))?"
+)
+
+
+def status(text: str) -> Iterator[Fact]:
+    """Ranks of a communicator of which the others are further, or already gone.
+
+    >>> sample = '''#0-0 (78db921d1c117b4a) MISMATCH
+    ...   Communicator ranks have different status
+    ...   7 ranks have status RUNNING
+    ...   Rank 7 has status INIT -- GPU 3 managed by process 1650386 on node node1'''
+    >>> [(fact.rank, fact.host, fact.state, fact.usual) for fact in status(sample)]
+    [(7, 'node1', 'init', 'running')]
+    """
+    lines = text.split("\n")
+    head = _HEAD.match(lines[0])
+    if not head or len(lines) < 2 or "ranks have different status" not in lines[1]:
+        raise NotThisFormat
+    usual = state = None
+    for at, line in enumerate(lines[2:], start=2):
+        if found := _STATUS.match(line):
+            state = found["status"].lower()
+            usual = usual or state  # the most frequent comes first
+            if found["alone"] and state != usual:
+                yield RasRank(at=at, communicator=head["comm"], rank=int(found["alone"]), host=found["host"], state=state, usual=usual)  # fmt: skip
+        elif (found := _RANK.match(line)) and state:
+            if state != usual:
+                yield RasRank(at=at, communicator=head["comm"], rank=int(found["rank"]), host=found["host"], state=state, usual=usual)  # fmt: skip
+        else:
+            break
+
+
+_REPORTED = LazyRegex(
+    r"^\s*(?:(?P<number>\d+) ranks|Rank (?P<alone>\d+)) reported (?P<error>[A-Z][\w ]{3,40}?)(?: -- GPU .{1,60}? on node (?P<host>\S+))?\s*$"
+)
+
+
+def errors(text: str) -> Iterator[Fact]:
+    """Ranks that reported an error.
+
+    >>> sample = '''#0-0 (78db921d1c117b4a) ERROR
+    ...   Asynchronous errors on 8 ranks
+    ...   7 ranks reported Remote process error
+    ...   Rank 3 reported Unhandled CUDA error -- GPU 3 managed by process 1650386 on node node1'''
+    >>> [(fact.rank, fact.host, fact.error) for fact in errors(sample)]
+    [(3, 'node1', 'Unhandled CUDA error')]
+    """
+    lines = text.split("\n")
+    head = _HEAD.match(lines[0])
+    if not head:
+        raise NotThisFormat
+    error: str | None = None
+    given = False
+    for at, line in enumerate(lines[1:], start=1):
+        if found := _REPORTED.match(line):
+            error, number, host = found["error"], found["alone"], found["host"]
+        elif (found := _RANK.match(line)) and error:
+            number, host = found["rank"], found["host"]
+        elif " error" in line and " rank" in line:
+            continue
+        else:
+            break
+        if number:
+            given = True
+            yield RasRank(at=at, communicator=head["comm"], rank=int(number), host=host, state="error", error=error)
+    if not given:
+        raise NotThisFormat
+
+
 _STATES = {"INCOMPLETE": "silent", "DEAD": "dead"}
 _MISSING = LazyRegex(r"^\s*Process (?P<pid>\d+) on node (?P<host>\S+) managing GPUs? (?P<gpus>[\d,() ]+)")
 
@@ -142,6 +212,7 @@ def answer(text: str) -> Iterator[Fact]:
         name = clean(str(entry.get("hash", "")))[:40]
         at = text.count("\n", 0, max(start, text.find(f'"{name}"', start, end)))
         yield from _stand(name, _entries(entry.get("ranks")), at)
+        yield from _ranks(name, _entries(entry.get("ranks")), at)
         for lost in _entries(entry.get("missing_ranks")):
             key = (clean(str(lost.get("host", "")))[:80], _whole(lost.get("pid")))
             status = lost.get("status")
@@ -170,6 +241,35 @@ def _stand(name: str, ranks: list[dict[str, Any]], at: int) -> Iterator[RasGroup
         yield _group(name, kind, list(tally.items()), (_whole(rank.get("rank")), clean(str(rank.get("host", "?")))[:80]), at)  # fmt: skip
 
 
+# ncclResult_t
+_ERRORS = {1: "Unhandled CUDA error", 2: "System error", 3: "Internal error", 4: "Invalid argument", 5: "Invalid usage", 6: "Remote process error"}  # fmt: skip
+
+
+def _ranks(name: str, ranks: list[dict[str, Any]], at: int) -> Iterator[RasRank]:
+    """Ranks that reported an error, or whose state is not that of most."""
+    states: list[tuple[str, dict[str, Any]]] = []
+    for rank in ranks:
+        told = rank.get("status")
+        if not isinstance(told, dict):
+            continue
+        number, host = _whole(rank.get("rank")), clean(str(rank.get("host", "?")))[:80]
+        for kind in ("init_state", "async_error"):
+            if error := _ERRORS.get(_whole(told.get(kind))):
+                yield RasRank(at=at, communicator=name, rank=number, host=host, state="error", error=error)
+        state = (
+            "abort" if told.get("abort_flag")
+            else "finalize" if told.get("finalize_called") or told.get("destroy_flag")
+            else "init" if told.get("init_state")
+            else "running"
+        )  # fmt: skip
+        states.append((state, rank))
+    usual = Counter(state for state, _ in states).most_common(1)
+    for state, rank in states:
+        if state != usual[0][0]:
+            host = clean(str(rank.get("host", "?")))[:80]
+            yield RasRank(at=at, communicator=name, rank=_whole(rank.get("rank")), host=host, state=state, usual=usual[0][0])  # fmt: skip
+
+
 def _entries(value: Any) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
@@ -180,6 +280,8 @@ def _whole(value: Any) -> int:
 
 FORMATS = (
     Format("NCCL RAS", (") MISMATCH",), mismatch, lines=200),
+    Format("NCCL RAS, status", (") MISMATCH",), status, lines=200),
+    Format("NCCL RAS, errors", (") ERROR",), errors, lines=200),
     Format("NCCL RAS, processes", ("INCOMPLETE", "considered dead"), missing, lines=40, back=1),
     Format("NCCL RAS as JSON", ('"communicators_count"',), answer, lines=400_000, back=8),
 )
