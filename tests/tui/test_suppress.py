@@ -77,20 +77,23 @@ def test_leaving_the_dialog_changes_nothing(tmp_path):
 
 def test_where_it_cannot_be_suppressed_the_reason_is_said(tmp_path):
     async def nowhere(app, pilot):
+        assert "x Suppress" not in screen_text(app)
+        assert "Suppress" not in [command.title for command in app.main.commands()]
         await press(pilot, "x")
         assert app.screen is app.main
         assert "there is no file for it" in [note.message for note in app._notifications]
 
     async def broken(app, pilot):
+        assert "x Suppress" in screen_text(app)
         await press(pilot, "x", *"known", "enter", "enter")
         await pilot.pause(0.2)
         [note] = app._notifications
         assert "suppressions.toml: not valid TOML" in note.message
         assert not app.report.suppressed
 
-    drive(nowhere)
+    drive(nowhere, size=(200, 50))
     (tmp_path / "suppressions.toml").write_text("[[suppress]")
-    drive(broken, Fixed(folder=tmp_path))
+    drive(broken, Fixed(folder=tmp_path), (200, 50))
 
 
 def test_what_expired_is_named():

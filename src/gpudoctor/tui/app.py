@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from textual.app import App, SystemCommand
@@ -179,6 +180,15 @@ class GpuDoctorApp(App[int]):
             walk = new
         self._walk = WalkScreen(finding, walk, self._walks, self.examine)
         self.push_screen(self._walk)
+
+    @cached_property
+    def can_suppress(self) -> bool:
+        """Whether there is a file that a suppression would be added to."""
+        try:
+            self.examination.suppressions_file()
+        except LookupError:
+            return False
+        return True
 
     def open_suppress(self, finding: Finding) -> None:
         """Ask why and until when, and suppress the finding."""

@@ -329,6 +329,8 @@ class MainScreen(Screen[None]):
         """Name an action by what it does now; empty where it does nothing, None where its own name will do."""
         if action == "back" and not self._can_go_back() and self._can_stop():
             return "Stop probing"
+        if action == "suppress" and not self.doctor.can_suppress:
+            return ""  # the key says why
         if action == "choose":
             here = self.focused.current if isinstance(self.focused, RowList) else None
             if here is not None and self.focused is self.query_one(FindingList):
@@ -477,7 +479,7 @@ class MainScreen(Screen[None]):
         if self._finding() is not None:
             yield SystemCommand("Walk-through", "Be led through the fix of this finding", self.action_walk)
             yield SystemCommand("Copy as Markdown", "This finding, for a ticket", self.action_markdown)
-            if not self._examining:
+            if self.doctor.can_suppress and not self._examining:
                 yield SystemCommand("Suppress", "Live with this finding until a day", self.action_suppress)
         if self.report is not None:
             yield SystemCommand("Save report", "As text, Markdown, HTML or JSON", self.action_save)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.report.overview import subjects_words
 from gpudoctor.report.times import stamp
 from gpudoctor.tui.rows import Copy, Goto, OpenLog, Row, acting, chop, fit, heading, paragraph, plain, quoted, row
 from gpudoctor.tui.symbols import SYMBOLS, grade
@@ -23,9 +24,8 @@ def detail_rows(finding: Finding, report: Report, width: int) -> Iterator[Row]:
     yield from paragraph(" · ".join(dict.fromkeys(words)), width, "dim")
     yield row("")
     yield from paragraph(finding.because, width)
-    about = ", ".join(f"{subject.kind} {plain(subject.name)}" for subject in finding.subjects)
-    if about:
-        yield from paragraph(f"About: {about}", width, "dim")
+    if finding.subjects:
+        yield from paragraph(f"About: {subjects_words(finding.subjects)}", width, "dim")
     if seen := _seen(finding):
         yield from paragraph(seen, width, "dim")
     yield row("")

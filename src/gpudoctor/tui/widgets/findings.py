@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.binding import Binding
 from textual.message import Message
 
+from gpudoctor.report.overview import short_address, subject_words
 from gpudoctor.tui.rows import Fold, Part, Row, column, fit, plain, row
 from gpudoctor.tui.symbols import SYMBOLS, grade
 from gpudoctor.tui.widgets.rows import RowList
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gpudoctor.findings.model import Finding, Report, Subject, Suppressed, Undecided
 
 UNDECIDED, SUPPRESSED = "undecided", "suppressed"  # keys of the rows that gather them
+_NODE = "the node"
 _WIDE = 64  # from here on subject and confidence have columns of their own
 
 
@@ -30,9 +32,9 @@ def suppressed_key(suppressed: Suppressed) -> str:
 
 
 def about(subjects: list[Subject]) -> str:
-    """Say what a finding is about, short."""
-    names = [f"{subject.kind} {plain(subject.name)}" for subject in subjects if subject.kind != "node"]
-    return names[0] + (f" +{len(names) - 1}" if len(names) > 1 else "") if names else "node"
+    """Say what a finding is about, short; a node is worth naming only where nothing nearer is."""
+    near = [subject for subject in subjects if subject.kind != "node"] or subjects
+    return plain(subject_words(near[0])) + (f" +{len(near) - 1}" if len(near) > 1 else "") if near else _NODE
 
 
 def finding_rows(report: Report, width: int, *, folded: set[str], unfolded: set[str], filter: str = "") -> list[Row]:
@@ -169,7 +171,8 @@ def _finding_row(finding: Finding, width: int, depth: int, below: int, is_open: 
     else:  # a GPU is told by the end of its address
         title += "" if finding.confidence == "certain" else f" ({finding.confidence})"
         parts.append((column(title, room - 12), title_style))
-        short = "" if subject == "node" else subject.removeprefix("gpu ").removeprefix("0000:")
+        short = "" if subject == _NODE else subject.removeprefix("node ")
+        short = short_address(short.removeprefix("GPU ")) if ":" in short else short
         parts.append((" " + column(short, 11), "dim"))
     return Row(tuple(parts), key=finding.key, action=Fold(finding.key) if below else None)
 
