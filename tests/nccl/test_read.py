@@ -124,6 +124,12 @@ def test_the_job_stands_in_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFix
                 f"{head}comm 0x5 rank {number} nranks 4 cudaDev {rank} nvmlDev {rank} busId 1{rank}000 commId 0x2 - Init COMPLETE",
             ]
     lines.insert(5, "gpu-a:700:710 [0] NCCL INFO Channel 00/16 :    0   1   2   3")
+    lines.insert(6, "gpu-a:700:710 [0] NCCL INFO Trees [0] 1/2/-1->0->-1 [1] 1/-1/-1->0->2")
+    lines.insert(7, "gpu-a:700:710 [0] NCCL INFO NVLS multicast support is not available on dev 0 (NVLS_NCHANNELS 0)")
+    for size in (8 << 20, 16 << 20, 32 << 20):
+        lines.append(
+            f"gpu-a:700:710 [0] NCCL INFO AllReduce: {size} Bytes -> Algo RING proto SIMPLE channel{{Lo..Hi}}={{0..15}}"
+        )
     (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
     assert main(["nccl", "read", str(tmp_path / "job.log")]) == 3
     text = capsys.readouterr().out
@@ -137,6 +143,9 @@ def test_the_job_stands_in_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFix
         "NET/IB with GPUDirect",
         "channels: 16 coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels",
         "ring: 0 1 2 3",
+        "tree from: 0, then 1 and 2",
+        "NVLink SHARP: not available",
+        "chosen: AllReduce by RING, SIMPLE\n",
         "set: NCCL_IB_HCA=mlx5_0,mlx5_1",
     ):
         assert said in text, text

@@ -93,7 +93,8 @@ class NcclConnection(Fact, kw_only=True):
 
 
 class NcclChoice(Fact, kw_only=True):
-    """What NCCL settled on, in its own words. what: channels (kinds and numbers), tuner, ring (ranks in the order of the first)."""
+    """What NCCL settled on, in its own words. what: channels (kinds and numbers), tuner, algorithm (with the protocol, for a
+    collective), ring (ranks in the order of the first), tree (root of the first, and who is below it), nvls."""
 
     kind: ClassVar[str] = "nccl_choice"
 

@@ -9,6 +9,7 @@ from gpudoctor.facts.comms import NcclChoice, NcclConnection, NcclJob, NcclProce
 from gpudoctor.facts.store import FactStore
 
 _LISTED = 6
+_CHOICES = {"channels": "channels", "ring": "ring", "tree": "tree from", "nvls": "NVLink SHARP", "tuner": "tuner", "algorithm": "chosen"}  # fmt: skip
 
 
 def job_lines(store: FactStore) -> list[str]:
@@ -32,8 +33,8 @@ def _lines(store: FactStore) -> Iterator[str]:
     yield _told("adapters", (f"{fact.nics} ({fact.link_layer})" if fact.nics else None for fact in processes))
     yield _told("bootstrap over", (fact.interface for fact in processes))
     yield _told("ranks reach each other by", (_via(fact) for fact in store.of("nccl_connection")))
-    for what in ("channels", "ring", "tuner"):
-        yield _told(what, (fact.chosen for fact in store.of("nccl_choice") if isinstance(fact, NcclChoice) and fact.what == what))  # fmt: skip
+    for what, title in _CHOICES.items():
+        yield _told(title, (fact.chosen for fact in store.of("nccl_choice") if isinstance(fact, NcclChoice) and fact.what == what))  # fmt: skip
     settings = dict.fromkeys(
         f"{fact.value('name')}={fact.value('setting')}"
         for fact in store.of("env_var")

@@ -32,6 +32,12 @@ _CHANNEL = LazyRegex(
 _RING = LazyRegex(r"Channel 00/\d+ :(?P<ranks>(?:\s+\d{1,6}){2,64})")
 _CHANNELS = LazyRegex(r"INFO (?P<channels>\d+ coll channels(?:, \d+ (?:collnet|nvls|p2p) channels){1,3})")
 _TUNER = LazyRegex(r"TUNER/Plugin: Using (?:tuner plugin )?(?P<name>[\w.-]{1,60})")
+_ALGORITHM = LazyRegex(r"(?P<collective>[A-Za-z]{4,20}): \d+ Bytes -> Algo (?P<algorithm>\w+) proto (?P<protocol>\w+)")
+_ROOT = LazyRegex(r"(?:Trees \[0\] (?P<below>-?\d+(?:/-?\d+){0,2})->(?P<rank>\d+)->-1\b|Tree 0 : -1 -> (?P<root>\d+) -> (?P<under>-?\d+(?:/-?\d+){0,2}))")  # fmt: skip
+_NVLS = LazyRegex(r"NVLS multicast support is (?P<said>(?:not )?available)")
+# Releases up to 2.21 print numbers.
+_ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE")
+_PROTOCOLS = ("LL", "LL128", "SIMPLE")
 _WARN = LazyRegex(r"(?:(?P<position>[\w./+-]+\.\w+:\d+) )?(?:\([^()]{1,80}\) )?NCCL WARN (?P<message>.*)")
 
 # How the message about the optional network plugin reads in the releases; ranks of one release word it alike.
@@ -166,19 +172,37 @@ def connection(text: str) -> Iterator[Fact]:
 
 
 def choice(text: str) -> Iterator[Fact]:
-    """How many channels of each kind there are, and the tuner that chooses algorithms.
+    """How many channels of each kind there are, the tuner and what it chooses, the first tree's root, and NVLink SHARP.
 
     >>> line = "n1:1:2 [0] NCCL INFO 24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels, 32 p2p channels per peer"
     >>> next(choice(line)).chosen
     '24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels'
+    >>> next(choice("n1:1:2 [0] NCCL INFO Trees [0] 1/4/-1->0->-1 [1] 1/-1/-1->0->4")).chosen
+    '0, then 1 and 4'
+    >>> next(choice("n1:1:2 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 131.9")).chosen
+    'AllReduce by RING, SIMPLE'
     """
     line = _line(text)
     if found := _CHANNELS.search(line):
         yield NcclChoice(what="channels", chosen=found["channels"])
     elif found := _TUNER.search(line):
         yield NcclChoice(what="tuner", chosen=found["name"])
+    elif found := _ALGORITHM.search(line):
+        algorithm, protocol = _named(found["algorithm"], _ALGORITHMS), _named(found["protocol"], _PROTOCOLS)
+        yield NcclChoice(what="algorithm", chosen=f"{found['collective']} by {algorithm}, {protocol}")
+    elif found := _ROOT.search(line):
+        below = [rank for rank in (found["below"] or found["under"]).split("/") if rank != "-1"]
+        yield NcclChoice(
+            what="tree", chosen=f"{found['rank'] or found['root']}, then {' and '.join(below) or 'nobody'}"
+        )
+    elif found := _NVLS.search(line):
+        yield NcclChoice(what="nvls", chosen=found["said"])
     else:
         raise NotThisFormat
+
+
+def _named(word: str, names: tuple[str, ...]) -> str:
+    return names[int(word)] if word.isdigit() and int(word) < len(names) else word
 
 
 def warning(text: str) -> Iterator[Fact]:
@@ -277,9 +301,14 @@ def _init_message(line: bytes) -> bytes:
     return b"".join(found.groups()) + line[found.end() :] if found else line
 
 
+_SIZED_MESSAGE = re.compile(rb": \d+ Bytes -> Algo (\w+ proto \w+)")
+
+
 def _choice_message(line: bytes) -> bytes:
-    """Ranks choose alike; who says it doesn't matter."""
-    return line.partition(b" INFO ")[2] or line
+    """Ranks choose alike; who says it doesn't matter, nor for what size."""
+    said = line.partition(b" INFO ")[2] or line
+    found = _SIZED_MESSAGE.search(said)
+    return said[: found.start()] + found[1] if found else said
 
 
 def _via_message(line: bytes) -> bytes:
@@ -315,7 +344,19 @@ FORMATS = (
         plugin_wording,
     ),
     _single("NCCL connection", ("INFO Channel 00", "INFO Ring 00"), connection, _via_message),
-    _single("NCCL choice", (" coll channels, ", "TUNER/Plugin: Using "), choice, _choice_message),
+    _single(
+        "NCCL choice",
+        (
+            " coll channels, ",
+            "TUNER/Plugin: Using ",
+            " Bytes -> Algo ",
+            "INFO Trees [0] ",
+            "INFO Tree 0 : -1 -> ",
+            "NVLS multicast support is ",
+        ),
+        choice,
+        _choice_message,
+    ),
     _single("NCCL warning", ("NCCL WARN ",), warning),
     _single(
         "torch.distributed watchdog",
