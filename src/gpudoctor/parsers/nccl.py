@@ -350,7 +350,7 @@ FORMATS = (
             " coll channels, ",
             "TUNER/Plugin: Using ",
             " Bytes -> Algo ",
-            "INFO Trees [0] ",
+            "->-1 [1] ",  # only lines of the root of the first tree have it
             "INFO Tree 0 : -1 -> ",
             "NVLS multicast support is ",
         ),
