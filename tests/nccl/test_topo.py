@@ -110,6 +110,7 @@ def test_svg_of_hostile_names_stays_well_formed() -> None:
     svg = topology_svg(Graph(gpus=[Node(name="GPU0", kind="gpu", label=name, marks=["<b>"])]))
     assert "<script" not in svg and "<b>" not in svg
     assert fromstring(svg).get("role") == "img"
+    assert "style=" not in svg  # pages may forbid inline styles
     assert topology_svg(Graph()) == ""
 
 
@@ -170,6 +171,33 @@ def test_far_ends_of_nvlinks_join_gpus_and_switches(tmp_path: Path, capsys: pyte
     paths = {frozenset((path["a"], path["b"])): path["path"] for path in json.loads(text)["paths"]}
     assert paths[frozenset(("GPU0", "GPU1"))] == "NV2"
     assert paths[frozenset(("GPU0", "GPU2"))] == "NV1"
+
+
+LOST = """\
+[ 8123.55] NVRM: GPU at PCI:0000:b1:00: GPU-7c20a5e1-3b44-8d9f-1e66-90d2f41c8b57
+[ 8123.55] NVRM: Xid (PCI:0000:b1:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.
+"""
+
+
+def test_a_gpu_that_only_the_kernel_log_knows_to_be_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dmesg.txt").write_text(LOST)
+    (tmp_path / "lspci.txt").write_text("07:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 SXM4 80GB] [10de:20b2] (rev a1)\n")  # fmt: skip
+    status, text = drawn(capsys, str(tmp_path))
+    assert status == 1
+    assert "GPU1  0000:b1:00.0  ! fell off the bus (Xid 79)" in text
+    assert "GPU0: " not in text
+
+
+def test_a_gpu_that_the_driver_calls_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dmesg.txt").write_text(LOST)
+    (tmp_path / "smi.txt").write_text(
+        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0ec45129-20da-4a34-b813-7d3a51060903)\n"
+        "Unable to determine the device handle for GPU1: 0000:B1:00.0: GPU is lost.  Reboot the system to recover this GPU\n"
+    )
+    _, text = drawn(capsys, "--json", str(tmp_path))
+    (said,) = json.loads(text)["below_par"]
+    assert said.startswith("GPU1: ")
+    assert "lost" in said
 
 
 def test_peer_to_peer_matrix_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ _PROBES = (
     "modules",
     "driver_version",
     "cmdline",
+    "kernel_log",
     "host",
     "processes",
 )
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source",
         nargs="*",
-        help="a bundle, folder or files (topo -m, lspci, lstopo or NCCL XML) instead of this machine",
+        help="a bundle, folder or files (topo -m, lspci, lstopo or NCCL XML, dmesg) instead of this machine",
     )
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print JSON")

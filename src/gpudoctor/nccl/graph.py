@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+import msgspec
 from msgspec.structs import replace
 
-from gpudoctor.facts.gpu import Gpu, NvlinkLink, NvlinkState, PcieLink, PeerAccess, TopologyPath
+from gpudoctor.facts.gpu import Gpu, NvlinkLink, NvlinkState, PcieLink, PeerAccess, TopologyPath, Xid
 from gpudoctor.facts.host import PciDevice, RdmaPort
 from gpudoctor.facts.store import FactStore
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 _NEAR = ("X", "NV", "C2C", "PIX", "PXB", "PSB", "PHB", "NODE", "SYS")
+_LOST = {79: "fell off the bus (Xid 79)", 167: "its PCIe link is dead (Xid 167)"}
 SWITCHED = 12  # from this many links per pair on, NVSwitches join the GPUs and all pairs must have the same number
 
 
-@dataclass
-class Node:
+class Node(msgspec.Struct):
     """A GPU, network adapter or PCIe bridge. `marks` says in words what is below par."""
 
     name: str
@@ -34,12 +33,11 @@ class Node:
     link_layer: str | None = None
     state: str | None = None
     acs: bool | None = None
-    near: list[str] = field(default_factory=list)  # the adapters nearest to a GPU
-    marks: list[str] = field(default_factory=list)
+    near: list[str] = []  # the adapters nearest to a GPU
+    marks: list[str] = []
 
 
-@dataclass
-class Path:
+class Path(msgspec.Struct):
     """How two devices reach each other; `path` in the words of nvidia-smi (NV18, PIX, PXB, PHB, NODE, SYS)."""
 
     a: str
@@ -47,23 +45,22 @@ class Path:
     path: str
     peer: str | None = None  # what the driver says of peer-to-peer access
     worked_out: bool = False  # from the PCI tree, not read
-    marks: list[str] = field(default_factory=list)
+    marks: list[str] = []
 
 
-@dataclass
-class Graph:
+class Graph(msgspec.Struct):
     """The whole machine. `parents` is the PCI tree, where it is known; `ancestors` the ways over PCIe that NVML tells."""
 
-    gpus: list[Node] = field(default_factory=list)
-    nics: list[Node] = field(default_factory=list)
-    bridges: dict[str, Node] = field(default_factory=dict)
-    paths: dict[frozenset[str], Path] = field(default_factory=dict)
-    ancestors: dict[frozenset[str], str] = field(default_factory=dict)
-    parents: dict[str, str] = field(default_factory=dict)
+    gpus: list[Node] = []
+    nics: list[Node] = []
+    bridges: dict[str, Node] = {}
+    paths: dict[frozenset[str], Path] = {}
+    ancestors: dict[frozenset[str], str] = {}
+    parents: dict[str, str] = {}
     switches: int = 0
     iommu: str | None = None
     gpudirect: str | None = None
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[str] = []
 
     def path(self, a: str, b: str) -> Path | None:
         """Return the path between two devices."""
@@ -93,6 +90,7 @@ def machine_graph(store: FactStore) -> Graph:
         if above and above != pci:
             graph.parents.setdefault(pci, above)
     names = _gpus(graph, store, devices)
+    _lost(graph, store, devices, names)
     _nics(graph, store, devices)
     _bridges(graph, devices)
     _links(graph, store, names)
@@ -129,6 +127,9 @@ def _gpus(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> dict
     for listed in devices.values():
         if listed.type == "gpu" and listed.gpu:
             views.setdefault(listed.gpu, [])
+    for xid in store.of("xid"):  # of a lost GPU the kernel log may be all that is left
+        if isinstance(xid, Xid) and xid.pci and xid.gpu and xid.code in _LOST and not xid.boot:
+            views.setdefault(xid.gpu, [])
     for name in {
         end
         for fact in (*store.of("topology_path"), *store.of("peer_access"))
@@ -143,7 +144,8 @@ def _gpus(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> dict
         if index is None and key.startswith("GPU ") and key[4:].isdigit():
             index = int(key[4:])
         device = devices.get(key)
-        node = Node(name="", kind="gpu", pci=next((gpu.pci for gpu in its if gpu.pci), device.pci if device else None))
+        address = device.pci if device else key if ":" in key else None
+        node = Node(name="", kind="gpu", pci=next((gpu.pci for gpu in its if gpu.pci), address))
         node.label = next((gpu.name for gpu in its if gpu.name), device.name if device else None)
         node.numa = next(
             (gpu.numa_node for gpu in its if gpu.numa_node is not None), device.numa_node if device else None
@@ -158,6 +160,22 @@ def _gpus(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> dict
         names[key] = node.name
         graph.gpus.append(node)
     return names
+
+
+def _lost(graph: Graph, store: FactStore, devices: dict[str, PciDevice], names: dict[str, str]) -> None:
+    """Mark what doesn't answer: by the driver, by its registers, or by the kernel log since the machine was started."""
+    said: dict[str, str] = {}
+    for fact in store.of("gpu"):
+        if isinstance(fact, Gpu) and fact.gpu and fact.state in ("lost", "error"):
+            said.setdefault(fact.gpu, fact.error or fact.state)
+    for pci, device in devices.items():
+        if device.type == "gpu" and device.unreadable:
+            said.setdefault(device.gpu or pci, "on the bus list, and doesn't answer")
+    for fact in store.of("xid"):
+        if isinstance(fact, Xid) and fact.gpu and fact.code in _LOST and not fact.boot:
+            said.setdefault(fact.gpu, _LOST[fact.code])
+    for node in graph.gpus:
+        node.marks += [text for gpu, text in said.items() if names.get(gpu) == node.name]
 
 
 def _nics(graph: Graph, store: FactStore, devices: dict[str, PciDevice]) -> None:

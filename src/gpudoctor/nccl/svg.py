@@ -56,7 +56,7 @@ def topology_svg(graph: Graph) -> str:
     height = bottom + _LINE * (2 + len(_said(graph))) + _MARGIN
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'style="max-width:100%;height:auto" font-family="system-ui,sans-serif" font-size="12" fill="currentColor">'
+        f'font-family="system-ui,sans-serif" font-size="12" fill="currentColor">'
         f"<title>{_text(_title(graph))}</title><desc>{_text(_described(graph))}</desc>{''.join(parts)}</svg>"
     )
 
