@@ -5,7 +5,6 @@ The build stores each file's data under the hash of its text, so that an edited 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -50,12 +49,30 @@ def read(path: Path) -> tuple[str, Any]:
     import yaml  # takes longer to load than all declarations that the build parsed
 
     try:
-        return text, yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # a safe loader either way
+        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # a safe loader either way
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise DeclarationError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise DeclarationError(f"{path}:1: can't be read: {error}") from None
+    return text, _inert(data, {})
+
+
+def _inert(data: Any, done: dict[int, Any]) -> Any:
+    """Take out of all texts what a terminal would obey; lines stay lines. What is named in several places (YAML's aliases) is done once."""
+    from gpudoctor.patterns.text import clean
+
+    if isinstance(data, str):
+        return data if data.isprintable() else "\n".join(map(clean, data.split("\n")))
+    if not isinstance(data, (list, dict)) or id(data) in done:
+        return done.get(id(data), data)
+    if isinstance(data, list):
+        entries = done[id(data)] = []
+        entries += (_inert(entry, done) for entry in data)
+        return entries
+    pairs = done[id(data)] = {}
+    pairs.update((_inert(key, done), _inert(value, done)) for key, value in data.items())
+    return pairs
 
 
 def complaint(error: Exception) -> tuple[list[str | int], str]:
@@ -99,6 +116,8 @@ def build(folders: Iterable[Path], target: Path) -> None:
 
 
 def _hash(text: str) -> str:
+    import hashlib  # loads a library of ciphers
+
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

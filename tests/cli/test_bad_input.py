@@ -258,7 +258,12 @@ def test_a_folder_that_can_not_be_entered_holds_no_configuration(gpudoctor, tmp_
 def test_a_path_behind_a_closed_folder_is_one_line(gpudoctor, tmp_path, arguments):
     (tmp_path / "closed").mkdir(mode=0)
     done = gpudoctor(*arguments, str(tmp_path / "closed/file.tar.gz"))
+    folder = gpudoctor("rules", "lint", str(tmp_path / "closed"))
+    own = gpudoctor("diagnose", "--json", "--rules", str(tmp_path / "closed"), "-", stdin=XID)
     (tmp_path / "closed").chmod(0o700)
+    assert folder.code == 66
+    assert one_line(folder.err) and "permission denied" in folder.err
+    assert [problem for problem in own.report["source"]["problems"] if "closed" in problem]
     assert done.code == 66
     assert one_line(done.err) and "permission denied" in done.err
 

@@ -128,3 +128,15 @@ def test_garbled_text_breaks_no_parser_and_takes_no_time() -> None:
             except (NotThisFormat, Malformed):
                 continue
     assert time.perf_counter() - started < 10
+
+
+def test_a_command_line_of_many_options_is_read_at_once():
+    """With options that could be split in many ways it once took years."""
+    with pytest.raises(NotThisFormat):
+        list(container.run_command("docker" + " --a" * 400))
+    [run] = container.run_command(f"docker -D --log-level debug --host=tcp://a:1 run --gpus all image {'--a ' * 400}")
+    assert (run.engine, run.image, run.gpus) == ("docker", "image", True)
+    with pytest.raises(NotThisFormat):
+        list(container.engine_version("nvidia-docker2" + " " * 400 + "x"))
+    [found] = container.engine_version('"nvidia-docker2", version: 2.13.0')
+    assert (found.name, found.version) == ("nvidia-docker2", "2.13.0")

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpudoctor.engine.rule import Rule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,18 +19,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "path", nargs="*", default=[], type=Path, help="lint: rule files or folders; test: test files or folders"
     )
     parser.add_argument("--rules", action="append", default=[], metavar="DIR", help="also use the rules in this folder")
-    parser.add_argument("--only", metavar="ID", help="test: only rules whose id begins so")
+    parser.add_argument("--only", metavar="ID", help="test, list, page: only rules whose id begins so")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the action; 0 where all is well, 1 where a rule or test fails, 64 on wrong usage."""
+    """Run the action; 0 where all is well, 1 where a rule or test fails, 64 on wrong usage, 66 where a path can't be read."""
     from gpudoctor.declared import DeclarationError
 
     try:
         return {"lint": _lint, "test": _test, "list": _list, "page": _page}[args.action](args)
-    except (DeclarationError, FileNotFoundError) as error:
+    except DeclarationError as error:
         sys.stderr.write(f"gpudoctor rules: {error}\n")
         return 1
+    except OSError as error:
+        sys.stderr.write(f"gpudoctor rules: {error.filename}: {str(error.strerror).lower()}\n")
+        return 66
 
 
 def _lint(args: argparse.Namespace) -> int:
@@ -84,25 +92,43 @@ def _test(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from gpudoctor.diagnosis import Doctor
-
-    for rule in sorted(Doctor([Path(folder) for folder in args.rules]).rules.rules, key=lambda rule: rule.id):
+    for rule in sorted(_chosen(args), key=lambda rule: rule.id):
         sys.stdout.write(f"{rule.id:<36} {rule.severity:<8} {rule.title}\n")
     return 0
 
 
 def _page(args: argparse.Namespace) -> int:
-    from gpudoctor.diagnosis import Doctor
     from gpudoctor.report.findings_page import render_page
 
-    sys.stdout.write(render_page(Doctor([Path(folder) for folder in args.rules]).rules.rules))
+    sys.stdout.write(render_page(_chosen(args)))
     return 0
 
 
+def _chosen(args: argparse.Namespace) -> list[Rule]:
+    """Return the rules that --only leaves; raises DeclarationError where it leaves none."""
+    from gpudoctor.declared import DeclarationError
+    from gpudoctor.diagnosis import Doctor
+
+    loaded = Doctor([Path(folder) for folder in args.rules]).rules
+    for fault in loaded.faults:
+        sys.stderr.write(f"gpudoctor rules: {fault}\n")
+    rules = [rule for rule in loaded.rules if rule.id.startswith(args.only or "")]
+    if not rules:
+        raise DeclarationError(f"--only {args.only}: no rule's id begins so")
+    return rules
+
+
 def _files(paths: list[Path]) -> list[Path]:
+    """Return the files named, of folders their *.yaml; raises OSError where there is none or it can't be read."""
     files: list[Path] = []
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file or folder")
-        files += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+        if path.is_dir():
+            inside = sorted(file for file in path.iterdir() if file.suffix == ".yaml")
+            if not inside:
+                raise FileNotFoundError(errno.ENOENT, "no *.yaml in this folder", str(path))
+            files += inside
+        elif path.exists():
+            files.append(path)
+        else:
+            raise FileNotFoundError(errno.ENOENT, "no such file or folder", str(path))
     return files

@@ -34,6 +34,8 @@ _SPELLED = {
     "vllm": "vLLM",
 }
 MAX_ALTERNATIVES = 40  # of one way
+MAX_LINES = 50  # of one message
+MAX_AT_LEAST = 1_000_000
 
 
 class BadRule(ValueError):
@@ -172,6 +174,10 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
     if len(given) != 1:
         raise BadRule(f"{alias}: expected exactly one of fact, log, regex")
     at_least, distinct = body.get("at_least"), body.get("distinct")
+    _check_number(alias, body, "at_least", MAX_AT_LEAST)
+    _check_number(alias, body, "lines", MAX_LINES)
+    if not isinstance(body.get("ignore_case", False), bool):
+        raise BadRule(f"{alias}.ignore_case: write true or false, not {body['ignore_case']!r}")
     if given[0] == "fact":
         kind = body["fact"]
         if kind not in KINDS:
@@ -195,6 +201,10 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
         patterns.setdefault(key, LogPattern(key, template))
         known = set(LogLine.__struct_fields__) | set(template.names)
         keys = (key,)
+    if distinct is not None and at_least is None:
+        raise BadRule(f"{alias}.distinct: needs `at_least`, how many different ones there must be")
+    if distinct is not None and distinct not in known:
+        raise BadRule(f"{alias}.distinct: {kind} has no field {distinct!r}; it has {', '.join(sorted(known))}")
     tests: list[Test] = []
     for field, test in body.items():
         if field in _RESERVED:
@@ -204,6 +214,12 @@ def _conditions(alias: str, body: dict[str, Any], patterns: dict[str, LogPattern
             raise BadRule(f"{alias}: {kind} has no field {field!r}; it has {', '.join(sorted(known))}")
         tests += _tests(alias, name, test)
     return [Condition(alias, kind, tuple(tests), keys, at_least, distinct)]
+
+
+def _check_number(alias: str, body: dict[str, Any], key: str, most: int) -> None:
+    number = body.get(key, 1)
+    if type(number) is not int or not 1 <= number <= most:
+        raise BadRule(f"{alias}.{key}: {number!r} is no whole number from 1 to {most:,}")
 
 
 def _similar(kind: str) -> str:
@@ -277,15 +293,19 @@ def _check_text(way: Way, conditions: tuple[Condition, ...], patterns: dict[str,
 
 
 def _check_expressions(alternatives: list[Alternative], patterns: dict[str, LogPattern]) -> None:
+    from gpudoctor.patterns.backtracking import hazard  # only what nobody has checked yet
+
     for condition in (c for one in alternatives for c in (*one.all, *one.none, *one.unless)):
         for key in condition.patterns:
             patterns[key].template.check()
         for test in condition.tests:
             if isinstance(test.value, LazyRegex):
                 try:
-                    re.compile(test.value.pattern)
+                    reason = hazard(test.value.pattern, re.compile(test.value.pattern).flags)
                 except re.error as error:
                     raise BadRule(f"{condition.alias}.{test.field}: {error}") from None
+                if reason:
+                    raise BadRule(f"{condition.alias}.{test.field}: would take for ever on some texts: {reason}")
 
 
 def fill(text: str, bound: dict[str, Fact]) -> str:

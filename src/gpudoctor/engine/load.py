@@ -16,9 +16,12 @@ def load_rules(folders: Iterable[Path]) -> tuple[list[Rule], list[str]]:
     rules: dict[str, Rule] = {}
     faults: list[str] = []
     for folder in folders:
-        if not folder.is_dir():
-            faults.append(f"{folder}: no such folder of rules")
-        for path in sorted(folder.glob("*.yaml")):
+        try:
+            paths = sorted(path for path in folder.iterdir() if path.suffix == ".yaml")
+        except OSError as error:
+            faults.append(f"{folder}: can't be read as a folder of rules: {(error.strerror or str(error)).lower()}")
+            continue
+        for path in paths:
             found, wrong = read_rule_file(path)
             faults += wrong
             for rule in found:

@@ -89,8 +89,8 @@ def container_cli(text: str) -> Iterator[HookError]:
 
 _RUN = LazyRegex(
     r"^(?:[^\n]{0,80}?[$#>%\u276f\u279c] +|[$#>%+]|\(\w+\) )?\s*(?P<sudo>sudo (?:-\w+ )*)?(?:[A-Z_]+=\S+ )*"
-    r"(?P<engine>docker|nvidia-docker|podman|nerdctl|apptainer|singularity|enroot|ctr|udocker|shifter)(?P<options>(?: --?[\w-]+(?:[= ]\S+)?)*?)"
-    r"(?: container| compose)? (?P<verb>run|create|exec|start|shell)\b(?P<rest>.*)$"
+    r"(?P<engine>docker|nvidia-docker|podman|nerdctl|apptainer|singularity|enroot|ctr|udocker|shifter)(?P<options>(?: -[\w-]+(?:=\S*| [^\s-]\S*)?)*?)"
+    r"(?: container| compose)? (?P<verb>run|create|exec|start|shell)\b(?P<rest>.*)"
 )
 _FLAGS = {
     "--rm", "-i", "-t", "-it", "-ti", "-d", "-dit", "-itd", "-id", "-td", "--privileged", "--init", "--read-only", "-P",
@@ -295,7 +295,7 @@ _VERSIONS = (
     (
         re.compile(
             r"\b(?P<name>nvidia-container-toolkit|libnvidia-container(?:-tools|1)?|nvidia-container-runtime|nvidia-docker2)"
-            r"(?::\w+)?(?:[ =/-]|\s{2,}|[^\w\n]{1,3}v?ersion[ :]+)+v?(?P<version>\d+\.\d+(?:\.\d+)?)"
+            r"(?::\w+)?(?=\W)[ \t=/-]*(?:[^\w\n]{1,3}v?ersion[ :]+)?v?(?P<version>\d+\.\d+(?:\.\d+)?)"
         ),
         "",
     ),

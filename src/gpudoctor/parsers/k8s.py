@@ -296,7 +296,7 @@ def _pod(lines: list[str], top: dict[str, str]) -> K8sPod:
     ):
         gpus = sum(
             int(number)
-            for limits in re.findall(r"Limits:\n((?:\s{6,}\S+:?\s+\S+\n?)+)", "\n".join(containers) + "\n")
+            for limits in re.findall(r"Limits:\n((?:\s{6,}\S+\s+\S+)+)", "\n".join(containers) + "\n")
             for number in re.findall(r"nvidia\.com/\S+:\s+(\d+)", limits)
         )
     visible = re.search(r"^\s+NVIDIA_VISIBLE_DEVICES:\s+(\S+)", body, re.MULTILINE)

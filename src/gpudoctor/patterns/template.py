@@ -111,11 +111,18 @@ class Template(msgspec.Struct, frozen=True, dict=True):
         return cls(regex, anchor, types, lines, ignore_case, by_hand=True)
 
     def check(self) -> None:
-        """Raise BadTemplate where the expression can't be compiled."""
+        """Raise BadTemplate where the expression can't be compiled, or takes for ever on some lines."""
         try:
             self.regex  # noqa: B018
         except re.error as error:
             raise BadTemplate(f"{self.pattern!r} is not a regular expression: {error}") from None
+        if self.by_hand:
+            from gpudoctor.patterns.backtracking import hazard  # only what nobody has checked yet
+
+            if reason := hazard(self.pattern, self.regex.flags):
+                raise BadTemplate(
+                    f"{self.pattern!r} would take for ever on some lines: {reason}; bound it, as in {{0,80}}, or write a `log` with holes"
+                )
 
     @cached_property
     def pattern(self) -> str:
