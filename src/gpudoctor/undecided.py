@@ -12,10 +12,15 @@ from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Undecided
 
 MAX_UNDECIDED = 40
-# What shows facts that no probe reads from a machine.
+# What shows facts that no probe reads from a machine, or that its probe reads in a way of its own.
 _SHOWN_BY = {
     "cdi_spec": "the output of `nvidia-ctk cdi list`",
     "container_run": "the command that started the container, or the output of `docker inspect`",
+    "cpu": "the output of `grep -H . /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor`",
+    "device_node": "the output of `ls -l /dev/nvidia*`",
+    "driver_library": "the output of `ls -l /usr/lib*/libcuda.so* /usr/lib/*/libcuda.so*`",
+    "env_var": "the output of `env` where the job runs",
+    "file_system": "the output of `df -h`",
     "gid_entry": "the output of `show_gids`",
     "gpu_refusal": "the output of `sudo dmesg -T`",
     "host_oom_kill": "the output of `sudo dmesg -T`",
@@ -24,17 +29,23 @@ _SHOWN_BY = {
     "k8s_pod": "the output of `kubectl get pod -A -o wide`",
     "k8s_scheduling": "the output of `kubectl describe pod` for the pod that waits",
     "kernel_trace": "the output of `sudo dmesg -T`",
+    "limit": "the output of `ulimit -a` where the job runs",
     "module_load_error": "the output of `sudo modprobe nvidia` and of `sudo dmesg -T`",
     "nccl_test": "the output of `all_reduce_perf` (nccl-tests)",
     "net_interface": "the output of `ip -d addr`",
     "numa_node": "the output of `lscpu`",
+    "nvlink_link": "the output of `nvidia-smi nvlink -s`",
     "nvlink_state": "the output of `nvidia-smi nvlink -s`",
+    "peer_access": "the output of `nvidia-smi topo -p2p r`",
     "pcie_error": "the output of `sudo dmesg -T`",
     "pcie_link": "the output of `nvidia-smi -q`",
+    "process": "the output of `ps axo user,pid,stat,wchan,comm`",
     "runtime_class": "the output of `kubectl get runtimeclass`",
     "slurm_gres": "the files slurm.conf and gres.conf",
     "slurm_job": "the batch script, or the output of `scontrol show job`",
     "slurm_node": "the output of `scontrol show node`",
+    "smi_error": "the output of `nvidia-smi`",
+    "topology_path": "the output of `nvidia-smi topo -m`",
 }
 
 _KUBERNETES = ("k8s_pod", "k8s_node", "k8s_scheduling", "k8s_daemonset", "runtime_class")
@@ -64,16 +75,17 @@ def undecided(found: Iterable[Missing], store: FactStore) -> list[Undecided]:
         Undecided(
             id=missing.rule_id,
             missing=missing.kinds,
-            ask="send " + " and ".join(dict.fromkeys(asks.get(kind) or _describe(kind) for kind in missing.kinds)),
+            ask="send "
+            + " and ".join(
+                dict.fromkeys(_SHOWN_BY.get(kind) or asks.get(kind) or _describe(kind) for kind in missing.kinds)
+            ),
         )
         for missing in ordered[:MAX_UNDECIDED]
     ]
 
 
 def _describe(kind: str) -> str:
-    """Say what shows a kind of fact, where no probe gives it."""
-    if kind in _SHOWN_BY:
-        return _SHOWN_BY[kind]
+    """Say what shows a kind of fact, where nothing else tells."""
     summary = (KINDS[kind].__doc__ or kind).strip().partition("\n")[0].partition(". ")[0].partition(";")[0].rstrip(".")
     if summary.startswith(("A ", "An ", "The ")) or summary[1:2].islower():
         summary = summary[0].lower() + summary[1:]

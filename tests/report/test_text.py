@@ -8,7 +8,7 @@ import pytest
 from report.reports import finding, report
 
 from gpudoctor.facts.base import Where
-from gpudoctor.findings.model import Report, Subject, Undecided
+from gpudoctor.findings.model import ProbeResult, Report, Subject, Undecided
 from gpudoctor.report.evidence import quote
 from gpudoctor.report.html import render_html
 from gpudoctor.report.markdown import render_markdown
@@ -72,3 +72,18 @@ def test_one_rule_is_singular():
     made: Report = report(finding())
     made.undecided = [Undecided(id="nccl.far", missing=["x"], ask="send it")]
     assert "  1 rule; --json lists them\n" in render_text(made)
+
+
+def test_a_bundle_says_what_it_gave_what_it_lacks_and_what_it_never_holds():
+    made: Report = report(finding())
+    made.source.kind = "nvidia-bug-report"
+    made.source.read = ["r.log § dmesg: Xid", "r.log § /etc/issue: system name"]
+    made.source.skipped = ['r.log § base64 "nvidia-nvml-temp1.log": base64']
+    made.probes = [
+        ProbeResult(name="pci", status="ok"),
+        ProbeResult(name="dkms", status="absent", reason="not in this bug report"),
+        ProbeResult(name="topology", status="skipped", reason="no part of a bug report"),
+    ]
+    text = render_text(made)
+    assert 'Read: 2 parts; passed over: base64 "nvidia-nvml-temp1.log" (--json lists them).\n' in text
+    assert "Not in this bundle: dkms.\nNever in such a bundle: topology.\n" in text

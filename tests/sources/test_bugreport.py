@@ -80,6 +80,11 @@ def test_an_old_installer_log_and_other_kernels_builds_are_history() -> None:
     assert boots["/var/lib/dkms/nvidia/550.90.07/6.11.0-29-generic/x86_64/log/make.log"] == 0
 
 
+def test_logs_of_a_host_whose_root_is_mounted_elsewhere() -> None:
+    documents = _documents(_report(_SCAN.replace("/var/log/kern.log", "/host/var/log/kern.log")))
+    assert [document.boot for document in documents["/host/var/log/kern.log"]] == [-2, -1, 0]
+
+
 def test_a_report_without_its_end_is_incomplete() -> None:
     notes = SourceNotes("log", "r.log")
     _documents(_report(_SCAN, end=False), notes)
@@ -145,7 +150,7 @@ def test_an_event_that_stands_in_every_log_is_one_finding():
     lost = [finding for finding in report.findings if finding.id == "hardware.fell-off-bus"]
     assert len(lost) == 1
     places = [where.source.partition("§ ")[2] for where in lost[0].evidence]
-    assert places == ["/var/log/kern.log", "/var/log/syslog", "journalctl -b -0", "/usr/bin/dmesg:"]
+    assert places == ["/var/log/kern.log", "/var/log/syslog", "journalctl -b -0", "/usr/bin/dmesg"]
 
 
 def test_repeated_messages_are_counted():
@@ -209,5 +214,19 @@ def test_a_report_that_a_hang_cut_names_the_section_and_says_so():
     text = _report(_SCAN, "/usr/bin/nvidia-smi --query\n\n", end=False)
     _documents(text, notes)
     assert not notes.complete
-    assert "breaks off in section '/usr/bin/nvidia-smi --query'" in notes.problems[0]
+    assert "breaks off in or right behind section '/usr/bin/nvidia-smi --query'" in notes.problems[0]
     assert "a symptom" in notes.problems[0]
+
+
+def test_base64_is_named_and_not_read_and_what_surrounds_it_is():
+    coded = "\n".join(("XidNVRMError" * 7)[:76] for _ in range(9)) + "\nZm9v\n"
+    said = "/usr/bin/nvidia-debugdump -D\n\nERROR: internal_dumpGpuComponent() failed, return code: 0x3e7\n"
+    dump = "/usr/bin/acpidump -o\n\n"
+    documents = _documents(_report(said + coded + f"\n[  812.114] {_XID}\n", dump + coded))
+    before, skipped, behind = documents["/usr/bin/nvidia-debugdump -D"]
+    assert b"internal_dumpGpuComponent" in b"".join(before.chunks())
+    assert (before.skipped, skipped.skipped, behind.skipped) == (None, "base64", None)
+    assert b"Xid (PCI:0000:01:00): 79" in b"".join(behind.chunks())
+    assert [each.skipped for each in documents["/usr/bin/acpidump -o"]] == ["base64"]
+    lines = _report(said + coded + f"\n[  812.114] {_XID}\n", dump + coded).split("\n")
+    assert lines[behind.first_line - 1] == b"".join(behind.chunks()).decode().split("\n")[0]

@@ -693,27 +693,47 @@ def modprobe_options(text: str) -> Iterator[ModuleParameter]:
         raise NotThisFormat
 
 
-_GOVERNOR = LazyRegex(r'The governor "(?P<said>\w+)" may decide|/scaling_governor\b')
+_GOVERNORS = r"powersave|conservative|ondemand|performance|schedutil"
+_GOVERNOR = LazyRegex(rf'The governor "(?P<said>\w+)" may decide|/scaling_governor(?::(?P<behind>{_GOVERNORS})\s*$|\b)')
 
 
 def governor(text: str) -> Iterator[Cpu]:
-    r"""The frequency governor, as `cpupower frequency-info` says it or a `cat` of its file shows it.
+    r"""The frequency governor, as `cpupower frequency-info` says it or a `cat` or `grep -H .` of its file shows it.
 
     >>> next(governor("$ cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor\npowersave")).governor
     'powersave'
+    >>> next(governor("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor:ondemand")).governor
+    'ondemand'
     """
     lines = text.split("\n")
     found = _GOVERNOR.search(lines[0])
     if not found:
         raise NotThisFormat
-    if found["said"]:
-        yield Cpu(governor=found["said"])
-    elif len(lines) > 1 and (
-        name := re.match(r"\s*(?:\d+ )?(powersave|conservative|ondemand|performance|schedutil)\s*$", lines[1])
-    ):
+    if said := found["said"] or found["behind"]:
+        yield Cpu(governor=said)
+    elif len(lines) > 1 and (name := re.match(rf"\s*(?:\d+ )?({_GOVERNORS})\s*$", lines[1])):
         yield Cpu(governor=name[1], at=1)
     else:
         raise NotThisFormat
+
+
+_PARAM = LazyRegex(r"(?P<name>[A-Z]\w{2,60}): (?P<value>.*?)\s*$")
+
+
+def driver_params(text: str) -> Iterator[ModuleParameter]:
+    r"""/proc/driver/nvidia/params: every option of the nvidia module, without the NVreg_ that goes before it in modprobe.d.
+
+    >>> facts = list(driver_params("ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\nDeviceFileMode: 432"))
+    >>> facts[-1].name, facts[-1].value_
+    ('NVreg_DeviceFileMode', '432')
+    """
+    for at, line in enumerate(text.split("\n")):
+        found = _PARAM.match(line)
+        if not found:
+            if at < 3:  # a log may begin with such words
+                raise NotThisFormat
+            break
+        yield ModuleParameter(at=at, module="nvidia", name=f"NVreg_{found['name']}", value_=found["value"].strip('"'))
 
 
 _AFFINITY = LazyRegex(
@@ -817,6 +837,7 @@ FORMATS = (
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
     Format("CPU affinity", ("affinity list: ", "Cpus_allowed_list:"), affinity, lines=1),
     Format("NUMA node", ("NUMA node",), node_cpus, lines=1),
+    Format("/proc/driver/nvidia/params", ("ResmanDebugLevel: ",), driver_params, lines=200),
     Format("CPU governor", ("scaling_governor", 'The governor "'), governor, lines=2),
     Format("stuck process", (" D ", " D+ ", " Ds ", " Dl ", " DN "), stuck_process, lines=1),
     Format(

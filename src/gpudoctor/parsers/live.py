@@ -197,14 +197,16 @@ def sysfs_cpu(text: str) -> Iterator[Cpu]:
 
 
 def sysfs_parameters(text: str) -> Iterator[ModuleParameter]:
-    """Lines `/sys/module/<module>/parameters/<name>: <value>`.
+    """Lines `/sys/module/<module>/parameters/<name>: <value>`; `grep -H` and bug reports leave the space out.
 
     >>> next(sysfs_parameters("/sys/module/nvidia/parameters/NVreg_EnableGpuFirmware: 18")).name
     'NVreg_EnableGpuFirmware'
+    >>> next(sysfs_parameters("/sys/module/nvidia_drm/parameters/modeset:Y")).value_
+    'Y'
     """
     found_any = False
     for number, line in enumerate(text.split("\n")):
-        if found := re.match(r"/sys/module/(\w+)/parameters/(\w+): (.*)$", line):
+        if found := re.match(r"/sys/module/(\w+)/parameters/(\w+): ?(.*)$", line):
             found_any = True
             yield ModuleParameter(at=number, module=found[1], name=found[2], value_=found[3])
     if not found_any:
@@ -248,6 +250,8 @@ def process_table(text: str) -> Iterator[Process]:
     [(7, 'D')]
     """
     lines = text.split("\n")
+    if not lines[0].startswith("USER "):
+        raise NotThisFormat
     for number, line in enumerate(lines[1:], start=1):
         found = _PROCESS.match(line)
         if found is None:
@@ -258,9 +262,7 @@ def process_table(text: str) -> Iterator[Process]:
 
 
 FORMATS = (
-    Format(
-        "process table", ("USER         PID STAT WCHAN  COMMAND",), process_table, lines=200_000, answers=("process",)
-    ),
+    Format("process table", ("PID STAT WCHAN  COMMAND",), process_table, lines=200_000, answers=("process",)),
     Format("sysfs PCI devices", ("/sys/bus/pci/devices/",), sysfs_pci, lines=20_000, answers=("pci_device",)),
     Format("sysfs RDMA ports", ("/sys/class/infiniband/",), sysfs_rdma, lines=5_000, answers=("rdma_port",)),
     Format(
@@ -269,6 +271,6 @@ FORMATS = (
         sysfs_cpu,
         lines=2_000,
     ),
-    Format("module parameters", ("/sys/module/nvidia/parameters/",), sysfs_parameters, lines=500),
+    Format("module parameters", ("/sys/module/nvidia",), sysfs_parameters, lines=500),
     Format("systemctl show", ("Id=nvidia-", "Id=dcgm", "Id=docker"), systemctl_show, lines=200, answers=("service",)),
 )

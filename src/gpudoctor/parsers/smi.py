@@ -81,6 +81,8 @@ def table(text: str) -> Iterator[Fact]:
         raise NotThisFormat
     if banner and banner["driver"]:
         yield from _versions(banner, start or 0)
+        if gpus:
+            yield Probed(what="smi_error", at=start or 0)  # it answered, so there is none
     for gpu in gpus:
         if gpu.mig:
             gpu.mig_instances = mig.get(gpu.index or 0, 0)

@@ -198,6 +198,31 @@ def csv(text: str) -> Iterator[Fact]:
         yield Probed(what="gpu", at=last)
 
 
+_COMPONENT = "NVIDIA GPU Details "
+_COMPONENT_ASKS = "--query-gpu=name,driver_version,memory.total,vbios_version,pci.bus_id,serial --format=csv,noheader"
+
+
+def component(text: str) -> Iterator[Fact]:
+    """The row of the GPUs in the table of components with which bug reports begin since 2025: one line for each GPU.
+
+    >>> facts = list(component("NVIDIA GPU Details   | NVIDIA L4, 580.82.07, 23034 MiB, 95.04.29.00.06, 00000000:17:00.0, 165\\n----"))
+    >>> facts[0].version, facts[1].pci, facts[1].vbios
+    ('580.82.07', '0000:17:00.0', '95.04.29.00.06')
+    """
+    lines = text.split("\n")
+    if not lines[0].startswith(_COMPONENT):
+        raise NotThisFormat
+    cells: list[str] = []
+    for line in lines:
+        left, bar, cell = line.partition(" | ")
+        if not bar or (cells and left.strip()):
+            break
+        cells.append(cell)
+    for fact in csv("\n".join((_COMPONENT_ASKS, *cells))):
+        fact.at -= 1  # the line that names the columns is not there
+        yield fact
+
+
 def _header(line: str) -> list[str] | None:
     """Return the column names of a header line, without their units."""
     names = [re.sub(r"\s*\[[^\]]*\]$", "", part.strip()) for part in line.split(",")]
@@ -307,5 +332,6 @@ FORMATS = (
     Format(
         "nvidia-smi csv", ("--query-gpu", "--query-compute-apps", "--query-remapped-rows", *_HEADERS), csv, lines=600
     ),
+    Format("bug report's components", (_COMPONENT,), component, lines=100),
     Format("nvidia-smi csv", (", NVIDIA ", ", Tesla ", ", GeForce ", ", Quadro "), rows, lines=1),
 )

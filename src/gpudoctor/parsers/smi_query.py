@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from xml.etree.ElementTree import Element, ParseError
-
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
+from typing import TYPE_CHECKING
 
 from gpudoctor.facts.base import Fact, Probed, Scalar
 from gpudoctor.facts.driver import DriverVersion
@@ -29,6 +26,9 @@ from gpudoctor.parsers.smi_values import (
 )
 from gpudoctor.patterns.address import pci_address
 from gpudoctor.patterns.lazy import LazyRegex
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 Convert = Callable[[str], Scalar]
 
@@ -312,6 +312,7 @@ def query(text: str) -> Iterator[Fact]:
         yield from builder.facts()
     if builders:
         yield Probed(what="gpu", at=last)
+        yield Probed(what="smi_error", at=last)  # it answered, so there is none
 
 
 def _top(top: dict[str, tuple[str, int]]) -> Iterator[Fact]:
@@ -435,6 +436,9 @@ def query_xml(text: str) -> Iterator[Fact]:
     >>> gpu.name, gpu.throttle_hw_slowdown, gpu.ecc_uncorrectable_volatile
     ('Tesla T4', True, 3)
     """
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import ParseError, fromstring
+
     start = text.find("<nvidia_smi_log")
     stop = text.find("</nvidia_smi_log>")
     if start < 0:
@@ -460,6 +464,7 @@ def query_xml(text: str) -> Iterator[Fact]:
         _walk(builder, element, [], where)
         yield from builder.facts()
     yield Probed(what="gpu", at=first + body.count("\n"))
+    yield Probed(what="smi_error", at=first + body.count("\n"))
 
 
 def _places(lines: list[str], first: int) -> list[dict[str, int]]:

@@ -14,7 +14,7 @@ WIDTH = 100
 _MARK = {"critical": "CRITICAL", "warning": "WARNING", "info": "INFO"}
 _SHOWN_EVIDENCE = 4
 _SHOWN_ASKS = 5
-_SHOWN_PROBES = 6
+_SHOWN_SKIPPED = 3
 _BUNDLES = ("nvidia-bug-report", "sosreport", "supportconfig")
 
 
@@ -109,18 +109,28 @@ def _footer(report: Report) -> Iterator[str]:
         for problem in report.source.problems[:10]:
             yield from _wrapped(f"- {problem}", "  ", "    ")
         yield ""
-    unknown = [
-        probe for probe in report.probes if probe.status in ("skipped", "absent") and report.source.kind in _BUNDLES
-    ]
-    if len(unknown) > _SHOWN_PROBES:
-        yield f"Not in this bundle: what {len(unknown)} of {len(report.probes)} probes would read (--json lists them)"
-    elif unknown:
-        yield from _wrapped(f"Not in this bundle: {', '.join(probe.name for probe in unknown)}.", "", "  ")
+    yield from _account(report)
     for node in report.nodes:
         yield from _wrapped(f"- {node.source.path}: {node.status}: {node.summary}.", "  ", "    ")
     info = report.gpudoctor
     yield f"Source: {report.source.kind} {report.source.path}" + ("" if report.source.complete else " (incomplete)")
     yield f"gpudoctor {info.version}, {info.rules} rules, {info.engine} engine"
+
+
+def _account(report: Report) -> Iterator[str]:
+    """Say what a bundle gave, what it lacks, and what such a bundle never holds: what rests on that can't be known."""
+    source = report.source
+    if source.kind in ("live", "log"):
+        return
+    count = f"{len(source.read)} part{'' if len(source.read) == 1 else 's'}" if source.read else "nothing known"
+    passed = [entry.rpartition(": ")[0].rpartition(" § ")[2] for entry in source.skipped]
+    more = f" and {len(passed) - _SHOWN_SKIPPED} more" if len(passed) > _SHOWN_SKIPPED else ""
+    over = f"; passed over: {', '.join(passed[:_SHOWN_SKIPPED])}{more}" if passed else ""
+    yield from _wrapped(f"Read: {count}{over} (--json lists them).", "", "  ")
+    for status, said in (("absent", "Not in this bundle"), ("skipped", "Never in such a bundle")):
+        names = [probe.name for probe in report.probes if probe.status == status]
+        if names and source.kind in _BUNDLES:
+            yield from _wrapped(f"{said}: {', '.join(names)}.", "", "  ")
 
 
 def _until(suppression: Suppression) -> str:

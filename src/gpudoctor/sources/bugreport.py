@@ -22,10 +22,12 @@ _RULE = re.compile(rb"_{20,}[ \t\r]*\n")
 _LONGEST_RULE = 4096
 _BOOT = re.compile(r"journalctl\b.*\s-b\s*(-\d+)")
 _SCAN = b"Scanning kernel log files for NVIDIA kernel messages"
-_LOG = re.compile(rb"^  (?P<name>/var/log/\S+?|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
+_LOG = re.compile(rb"^  (?P<name>/\S+?|journalctl\b[^\n]*?):?[ \t\r]*\n", re.MULTILINE)
 _DATE = re.compile(rb"^Date: (?P<date>[^\r\n]+)", re.MULTILINE)
 _UNAME = re.compile(rb"^uname: Linux \S+ (?P<release>\S+)", re.MULTILINE)
 _WRITTEN = re.compile(rb"^\*\*\* ls: \S+ +\d+ \S+ \S+ +\d+ (?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", re.MULTILINE)
+_BASE64 = re.compile(rb"^(?:[A-Za-z0-9+/]{76}\r?\n){3}", re.MULTILINE)
+_REST_OF_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{76}\r?\n)*[A-Za-z0-9+/=]{0,76}\r?\n?")
 _MAX_KEPT = 1 << 20  # of a section that is passed on as it comes
 _MAX_SECTION = 24 * 2**20  # of one that holds several logs
 _END = b"End of NVIDIA bug report log file"
@@ -105,25 +107,26 @@ def sections(name: str, chunks: Iterable[bytes], notes: SourceNotes) -> Iterator
                 notes.collected_at, notes.dated_by_content = report.seconds, True
         if reader.whole:
             reader.passed(body)
-            yield from _documents(name, heading, body, line, report)
+            yield from _documents(name, heading, body, line, report, whole=True)
         elif (
             _SCAN in body[:200]
         ):  # longer than can be kept: what is there is cut into its logs, the rest goes by the last
             reader.passed(body)
             last = heading
-            for document in _documents(name, heading, body, line, report):
+            for document in _documents(name, heading, body, line, report, whole=False):
                 last = document.name.partition(" § ")[2]
                 yield document
             yield Document(f"{name} § {last}", reader.rest, reader.line, reached=lambda: reader.line)
         else:
-            document = _document(name, heading, body, line, report)
+            *before, document = _documents(name, heading, body, line, report, whole=False)
+            yield from before
             document.chunks, document.reached = partial(reader.rest, body), lambda: reader.line
             yield document
         reader.drain()
     if not reader.ended:
         notes.incomplete(
-            f"{name}: the report has no end mark; it breaks off in section {heading!r}: copied too early, or the script hung "
-            "there, which is a symptom in itself"
+            f"{name}: the report has no end mark; it breaks off in or right behind section {heading!r}: copied too early, "
+            "or the script hung there, which is a symptom in itself"
         )
 
 
@@ -232,15 +235,26 @@ def _heading(body: bytes) -> str | None:
     for raw in body.split(b"\n", 8)[:8]:
         text = raw.strip().decode("utf-8", "replace")
         if text:
-            return text.removeprefix("*** ").strip()[:120]
+            return text.removeprefix("*** ").strip()[:120].rstrip(":")
     return None
 
 
-def _documents(name: str, heading: str, body: bytes, line: int, report: _Report) -> Iterator[Document]:
+def _documents(name: str, heading: str, body: bytes, line: int, report: _Report, *, whole: bool) -> Iterator[Document]:
     """Yield the section, or the logs that it holds under headings of their own, each with its boot."""
     marks = list(_LOG.finditer(body)) if _SCAN in body[:200] else []
     if not marks:
-        yield _document(name, heading, body, line, report)
+        coded = _BASE64.search(body, 0, _MAX_KEPT >> 7)  # what nvidia-debugdump and acpidump wrote to files
+        if coded is None:
+            yield _document(name, heading, body, line, report, "base64" if heading.startswith("base64 ") else None)
+            return
+        before, behind = body[: coded.start()], b""
+        if before.strip().count(b"\n"):  # more than the heading
+            yield _document(name, heading, before, line, report)
+        if whole and (rest := _REST_OF_BASE64.match(body, coded.end())):
+            behind = body[rest.end() :]
+        yield _document(name, heading, body, line, report, "base64")
+        if behind.strip():
+            yield _document(name, heading, behind, line + line_ends(body[: len(body) - len(behind)]), report)
         return
     logs = [
         (
@@ -292,7 +306,7 @@ def _by_boot(log: str, body: bytes, start: int, stop: int, starts: dict[int, flo
     if found := _BOOT.search(log):
         yield int(found[1]), start, stop
         return
-    if 0 not in starts or not log.startswith("/var/log/") or log.endswith("dmesg"):
+    if 0 not in starts or "/var/log/" not in log or log.endswith("dmesg"):
         yield (-1 if re.search(r"\.(?:0|1|old)(?:\.gz)?$", log) else 0), start, stop
         return
     boots = sorted(starts)
@@ -323,14 +337,14 @@ def _boot_at(moment: float, starts: dict[int, float], boots: list[int]) -> int:
     return boots[0] - 1
 
 
-def _document(name: str, heading: str, body: bytes, line: int, report: _Report) -> Document:
+def _document(name: str, heading: str, body: bytes, line: int, report: _Report, skipped: str | None = None) -> Document:
     found = _BOOT.search(heading)
     return Document(
         name=f"{name} § {heading}",
         chunks=lambda: (body,),
         first_line=line,
         boot=int(found[1]) if found else _age(heading, body, report),
-        skipped="base64" if heading.startswith("base64 ") else None,
+        skipped=skipped,
         taken=report.seconds,
     )
 
@@ -339,7 +353,11 @@ def _age(heading: str, body: bytes, report: _Report) -> int:
     """Return -1 for logs of an installation or a build that isn't about what runs now."""
     if heading.endswith("/make.log"):
         return -1 if report.kernel and f"/{report.kernel}/" not in heading and heading.count("/") > 6 else 0
-    if heading.startswith("/var/log/") and report.taken is not None and (found := _WRITTEN.search(body[:1024])):
+    if (
+        "/var/log/" in heading.partition(" ")[0]
+        and report.taken is not None
+        and (found := _WRITTEN.search(body[:1024]))
+    ):
         written = datetime.strptime(found["when"].decode(), "%Y-%m-%d %H:%M:%S")  # wall clock, as `taken`
         return -1 if report.taken - written > _OLD else 0
     if heading.endswith((".log.old", ".old")):
