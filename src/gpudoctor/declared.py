@@ -55,23 +55,27 @@ def read(path: Path) -> tuple[str, Any]:
         raise DeclarationError(f"{path}:{mark.line + 1 if mark else 1}: not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise DeclarationError(f"{path}:1: can't be read: {error}") from None
-    return text, _inert(data, {})
+    return text, inert(data)
 
 
-def _inert(data: Any, done: dict[int, Any]) -> Any:
-    """Take out of all texts what a terminal would obey; lines stay lines. What is named in several places (YAML's aliases) is done once."""
+def inert(data: Any, done: dict[int, Any] | None = None) -> Any:
+    """Return data without what a terminal would obey in its texts; lines stay lines.
+
+    done: what was made of each list and table so far: YAML's aliases name them in several places, also within themselves.
+    """
     from gpudoctor.patterns.text import clean
 
+    done = {} if done is None else done
     if isinstance(data, str):
         return data if data.isprintable() else "\n".join(map(clean, data.split("\n")))
     if not isinstance(data, (list, dict)) or id(data) in done:
         return done.get(id(data), data)
     if isinstance(data, list):
         entries = done[id(data)] = []
-        entries += (_inert(entry, done) for entry in data)
+        entries += (inert(entry, done) for entry in data)
         return entries
     pairs = done[id(data)] = {}
-    pairs.update((_inert(key, done), _inert(value, done)) for key, value in data.items())
+    pairs.update((inert(key, done), inert(value, done)) for key, value in data.items())
     return pairs
 
 

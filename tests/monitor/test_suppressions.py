@@ -154,3 +154,11 @@ def test_nothing_is_added_to_a_file_that_is_wrong_nor_what_would_make_it_wrong(t
     with pytest.raises(ConfigError):
         add_suppression(tmp_path / "new.toml", suppression(reason="x"))
     assert not (tmp_path / "new.toml").exists()
+
+
+def test_what_a_terminal_would_obey_is_taken_out_of_a_reason(tmp_path):
+    path = write(
+        tmp_path, '[[suppress]]\nid = "pcie"\nreason = "known \\u001b[31mfor long\\u0007"\nexpires = "never"\n'
+    )
+    [known] = read_suppressions(path)
+    assert known.reason == "known for long"

@@ -376,6 +376,20 @@ def test_palette_offers_views_and_findings():
     drive(script)
 
 
+def test_a_title_that_looks_like_markup_is_a_title():
+    """A site's own rule may be titled as it likes."""
+    odd = scene.finding("site.odd", "[red]Odd[/bold] [link=x", key="odd")
+
+    async def script(app, pilot):
+        assert "[red]Odd[/bold] [link=x" in screen_text(app)
+        await press(pilot, "ctrl+p")
+        await press(pilot, *"odd")
+        await pilot.pause(0.3)
+        assert "Go to: (red)Odd(/bold) (link=x" in screen_text(app)
+
+    drive(script, Fixed(report([odd])))
+
+
 @both
 def test_several_nodes_give_a_list_first(size):
     def node(path, findings):

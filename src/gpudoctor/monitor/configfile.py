@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from gpudoctor.declared import inert
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -34,11 +36,12 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"{path}: larger than 1 MiB, which is no configuration")
     try:
         text = raw.decode()
-        return tomllib.loads(text), text
+        data: dict[str, Any] = inert(tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return data, text
 
 
 def check(model: type[M], data: dict[str, Any], path: Path, text: str) -> M:

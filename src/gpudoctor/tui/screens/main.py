@@ -484,7 +484,8 @@ class MainScreen(Screen[None]):
         if self.report is not None:
             yield SystemCommand("Save report", "As text, Markdown, HTML or JSON", self.action_save)
             for finding in self.report.findings:
-                title = plain(finding.title)
+                # the palette reads markup; a site's own titles may hold anything
+                title = plain(finding.title).replace("[", "(").replace("]", ")")
                 yield SystemCommand(f"Go to: {title}", plain(finding.id), partial(self.reveal, finding.key))
         if not self._examining:
             yield SystemCommand("Examine again", "And compare", self.action_again)
