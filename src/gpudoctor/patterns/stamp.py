@@ -12,18 +12,18 @@ _MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "jan янв oca ocak januari 1月",
-            "feb fév fev фев şub 2月",
-            "mar mär mrz мар maa mrt 3月",
-            "apr avr апр nis 4月",
-            "may mai май мая mei 5月",
-            "jun jui juin июн haz 6月",
-            "jul juil июл tem 7月",
-            "aug aoû aou авг ağu 8月",
-            "sep сен eyl 9月",
-            "oct okt окт eki 10月",
-            "nov ноя kas 11月",
-            "dec dez déc дек ara 12月",
+            "jan янв oca ocak januari 1月 ene gen sty led січ 1월",
+            "feb fév fev фев şub 2月 lut úno лют 2월",
+            "mar mär mrz мар maa mrt 3月 bře бер 3월",
+            "apr avr апр nis 4月 abr kwi dub кві 4월",
+            "may mai май мая mei 5月 mag maj kvě тра 5월",
+            "jun jui juin июн haz 6月 giu cze čen чер 6월",
+            "jul juil июл tem 7月 lug lip čec лип 7월",
+            "aug aoû aou авг ağu 8月 ago sie srp сер 8월",
+            "sep сен eyl 9月 set wrz zář вер 9월",
+            "oct okt окт eki 10月 out ott paź říj жов 10월",
+            "nov ноя kas 11月 lis лис 11월",
+            "dec dez déc дек ara 12月 dic gru pro гру 12월",
         ),
         start=1,
     )
@@ -45,7 +45,7 @@ _ISO = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|[+-]\d\d:?\d\d|UTC)?"
 )
 _SYSLOG = re.compile(
-    r"(?:(?:\w{2,3}\.?,? )?(?P<day1>\d{1,2})\.? )?(?P<month>[^\W\d_]{3,5}|\d{1,2}月)\.?(?: +(?P<day2>\d{1,2}))? (?:(?P<year>\d{4}) )?(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?(?: (?P<year2>\d{4}))?"
+    r"(?:(?:\w{2,3}\.?,? )?(?P<day1>\d{1,2})\.? )?(?P<month>[^\W\d_]{3,5}|\d{1,2}[月월])\.?(?: +(?P<day2>\d{1,2}))? (?:(?P<year>\d{4}) )?(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?(?: (?P<year2>\d{4}))?"
 )
 _DMESG = re.compile(r"(?:<\d+>)?(?:kern  ?:\w+ *: )?\[ *(?P<uptime>\d+\.\d+)\](?:\[ *[TC]\d+\])? ?")
 _HUMAN = re.compile(

@@ -65,11 +65,13 @@ def wall_clock(date: str) -> datetime | None:
 
     >>> wall_clock("Mon Jul  7 06:43:57 PM EDT 2025"), wall_clock("Mo 30. Okt 10:18:57 CET 2023")
     (datetime.datetime(2025, 7, 7, 18, 43, 57), datetime.datetime(2023, 10, 30, 10, 18, 57))
-    >>> wall_clock("2025年 03月 11日 星期二 09:05:12 CST")
-    datetime.datetime(2025, 3, 11, 9, 5, 12)
+    >>> wall_clock("2025年 03月 11日 星期二 09:05:12 CST"), wall_clock("mar. 09 sept. 2025 10:12:13 CEST")  # on a mardi
+    (datetime.datetime(2025, 3, 11, 9, 5, 12), datetime.datetime(2025, 9, 9, 10, 12, 13))
     """
+    date = re.sub(r"(\d{1,2})[时時](\d\d)分(\d\d)秒", r"\1:\2:\3", date)
     if numeric := re.search(
-        r"(20\d\d)(?:年|[-./]) ?(\d{1,2})(?:月|[-./]) ?(\d{1,2})(?!\d)[^:]*?(\d{1,2}):(\d\d):(\d\d)(?! ?[AP]M)", date
+        r"(20\d\d)(?:年|[-./]) {0,2}(\d{1,2})(?:月|[-./]) {0,2}(\d{1,2})(?!\d)[^:]*?(\d{1,2}):(\d\d):(\d\d)(?! ?[AP]M)",
+        date,
     ):
         try:
             return datetime(*map(int, numeric.groups()))  # type: ignore[arg-type]  # six numbers, none of them a zone
@@ -81,10 +83,10 @@ def wall_clock(date: str) -> datetime | None:
         return None
     rest = date.replace(clock[0], " ").replace(year[0], " ")
     day = re.search(r"\b(\d{1,2})\b\.?", rest)
-    months = [re.sub(r"\W", "", word) for word in re.findall(r"[^\W\d_]{3,}\.?", rest)]
+    months = re.findall(r"[^\W\d_]{3,}|\d{1,2}[月월]", rest)
     hour = int(clock[1]) % 12 + 12 * (clock[4] == "PM") if clock[4] else int(clock[1])
-    for month in months:
-        stamp = parse_stamp(f"{month} {day[1] if day else 1} {hour:02d}:{clock[2]}:{clock[3]} host x: y").time
+    for month in reversed(months):  # the day of the week, before it, may look like one: mar. is mardi and martes
+        stamp = parse_stamp(f"{month[:4]} {day[1] if day else 1} {hour:02d}:{clock[2]}:{clock[3]} host x: y").time
         if stamp is not None:
             return datetime.fromtimestamp(stamp, timezone.utc).replace(tzinfo=None, year=int(year[1]))
     return None
