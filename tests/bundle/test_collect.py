@@ -118,6 +118,25 @@ def test_refusals_are_one_line(gpudoctor, arguments, code):
     assert done.out == ""
 
 
+def test_a_time_that_journalctl_does_not_know_is_refused(gpudoctor, tmp_path):
+    """journalctl's words are its own, so it is asked; here by what systemd 252 answers."""
+    journalctl = tmp_path / "bin/journalctl"
+    journalctl.parent.mkdir()
+    journalctl.write_text(
+        '#!/bin/sh\ncase "$*" in *garbage*) echo "Failed to parse timestamp: garbage" >&2; exit 1;; esac\n'
+    )
+    journalctl.chmod(0o755)
+    path = f"{journalctl.parent}:{os.environ['PATH']}"
+    bundle = tmp_path / "b.tar.gz"
+    done = gpudoctor("collect", "--since", "garbage", "-o", str(bundle), PATH=path)
+    assert done.code == 64
+    assert done.err.startswith("gpudoctor: --since 'garbage': no time that journalctl knows")
+    assert done.err.count("\n") == 1
+    assert not bundle.exists()
+    done = gpudoctor("collect", "--since", "2 hours ago", "-o", str(bundle), "--profile", "quick", PATH=path)
+    assert done.code == 0, done.err
+
+
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_leaves_nothing(tmp_path, lib_dir, sign):
     env = os.environ | scenario_env("hang", lib_dir)

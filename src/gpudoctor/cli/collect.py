@@ -55,12 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect; 0 when the bundle is written, 66 where something can't be read, 73 where it can't be written."""
+    """Collect; 0 when the bundle is written, 64 on wrong usage, 66 where something can't be read, 73 where it can't be written."""
     if args.plan:
         return _plan(args)
     for folder in (args.root, args.commands):
         if folder and not Path(folder).is_dir():
             return _refuse(f"{folder}: no such folder", 66)
+    if args.since is not None and not _is_time(args.since):
+        return _refuse(
+            f"--since {args.since!r}: no time that journalctl knows ('2 hours ago', 'yesterday', '2026-03-31 14:00')",
+            64,
+        )
     target = Path(args.fixture) if args.fixture else _target(args.output)
     if refusal := _unwritable(target, new=bool(args.fixture)):
         return _refuse(refusal, 73)
@@ -93,6 +98,14 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.flush()
         os._exit(0)
     return 0
+
+
+def _is_time(words: str) -> bool:
+    """Ask journalctl, whose words they are; where there is none, nothing is read from a journal."""
+    from gpudoctor.sources.live import LiveHost
+
+    answer = LiveHost().run(["journalctl", f"--since={words}", "-n", "0"], deadline=5, max_bytes=4096)
+    return b"parse timestamp" not in answer.output
 
 
 def _target(output: str | None) -> Path:
