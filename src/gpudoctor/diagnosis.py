@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 from collections.abc import Iterable
 from datetime import date, datetime, timezone
@@ -65,7 +64,7 @@ class Doctor:
             return self.judge(parts[0].collected, source.notes)
         reports = []
         for part in parts:
-            notes = dataclasses.replace(source.notes, kind=part.kind, problems=[], path=part.name or source.notes.path)
+            notes = replace(source.notes, kind=part.kind, problems=[], path=part.name or source.notes.path)
             reports.append((part.name, self.judge(part.collected, notes)))
         return joined(reports, _source_info(source.notes, Collected(), []))
 

@@ -9,9 +9,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from gpudoctor.cli.output import EXITS, exit_status
 from gpudoctor.cli.site import Refused, Settings

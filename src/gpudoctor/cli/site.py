@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 if TYPE_CHECKING:
     from gpudoctor.collect.collected import Collected
@@ -30,17 +31,16 @@ class Refused(Exception):
         self.status = status
 
 
-@dataclass
-class Settings:
+class Settings(msgspec.Struct):
     """The command line where it says something, else the configuration, else the defaults."""
 
     profile: Profile = PROFILE
     timeout: float = TIMEOUT
-    rules: list[Path] = field(default_factory=list)
-    probes: list[Path] = field(default_factory=list)
-    only: list[str] = field(default_factory=list)
-    skip: list[str] = field(default_factory=list)
-    suppressions: list[Suppression] = field(default_factory=list)
+    rules: list[Path] = []
+    probes: list[Path] = []
+    only: list[str] = []
+    skip: list[str] = []
+    suppressions: list[Suppression] = []
     loaded: Loaded | None = None
 
     def doctor(self, engine: EngineName | None = None, evaluate: Evaluator | None = None) -> Doctor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from gpudoctor.collect.clock import with_year
 from gpudoctor.facts.base import Fact
@@ -11,15 +11,14 @@ from gpudoctor.parsers.scan import Scanned
 from gpudoctor.sources.base import Document
 
 
-@dataclass
-class Collected:
+class Collected(msgspec.Struct):
     """Facts of one node and where they came from."""
 
-    facts: list[Fact] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    probes: list[ProbeResult] = field(default_factory=list)
+    facts: list[Fact] = []
+    read: list[str] = []
+    problems: list[str] = []
+    skipped: list[str] = []
+    probes: list[ProbeResult] = []
     bytes_read: int = 0
 
     def join(self, other: Collected) -> None:

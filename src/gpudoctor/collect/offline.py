@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpudoctor.collect.account import account
 from gpudoctor.collect.booking import Answered, book
@@ -19,13 +19,12 @@ from gpudoctor.sources.snapshot import Manifest
 _HEADING = " § "
 
 
-@dataclass
-class Part:
+class Part(msgspec.Struct):
     """What belongs to one node: its bundles, and the loose files beside them. `name` is its host, or "" where unknown."""
 
     name: str
     kind: str
-    collected: Collected = field(default_factory=Collected)
+    collected: Collected = msgspec.field(default_factory=Collected)
 
 
 def collect_offline(source: Source, scanner: Scanner) -> Collected:
@@ -70,6 +69,8 @@ def _scanned(document: Document, scanner: Scanner, notes: SourceNotes, firsts: d
     if document.skipped is not None:
         collected.skipped.append(f"{document.name}: {document.skipped}")
     elif _from_probe(document.name, notes):
+        import hashlib  # loads a library of ciphers
+
         output = b"".join(document.chunks())
         if _checksum(document.name, notes) != hashlib.sha256(output).hexdigest():
             notes.problems.append(f"{document.name}: was changed after the snapshot was made (its checksum differs)")

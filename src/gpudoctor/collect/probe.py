@@ -1,11 +1,13 @@
 """A probe as it stands in probes/<area>.yaml: what is read, where, and under which limits."""
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
+from gpudoctor import kept
 from gpudoctor.declared import DeclarationError, complaint, declarations, line_of, read
 
 Cost = Literal["cheap", "standard", "deep"]
@@ -59,8 +61,25 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def load_probes(folders: list[Path] | None = None) -> list[Probe]:
     """Read all declarations; raises DeclarationError naming file, line and key."""
+    return _read(folders) if folders else _shipped()
+
+
+@cache
+def _shipped() -> list[Probe]:
+    """Our own; kept from run to run, because checking them takes longer than running some."""
+    folder = declarations("probes")
+    sources = [Path(__file__), Path(msgspec.__file__), *sorted(folder.glob("*.yaml"))]
+    made_from = kept.state_of(sources)
+    if (known := kept.load("probes", made_from)) is not None:
+        return msgspec.msgpack.decode(known, type=list[Probe])
+    probes = _read([folder])
+    kept.store("probes", made_from, msgspec.msgpack.encode(probes))
+    return probes
+
+
+def _read(folders: list[Path]) -> list[Probe]:
     probes: dict[str, Probe] = {}
-    for folder in folders or [declarations("probes")]:
+    for folder in folders:
         for path in sorted(folder.glob("*.yaml")):
             text, data = read(path)
             if not isinstance(data, dict):

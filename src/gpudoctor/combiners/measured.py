@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from statistics import median
 
 from gpudoctor.facts.gpu import CopyRate, PeerAccess, SlowCopies
 from gpudoctor.facts.host import RdmaPort, RdmaTest
@@ -44,6 +43,8 @@ def _between(store: FactStore) -> Iterator[SlowCopies]:
 
 
 def _slower(its: dict[str, tuple[float, CopyRate]] | dict[str, tuple[float, PeerAccess]], way: str) -> Iterator[SlowCopies]:  # fmt: skip
+    from statistics import median  # loads the library of random numbers
+
     usual = median(rate for rate, _ in its.values())
     slow = {gpu: found for gpu, found in its.items() if found[0] < _SLOW * usual}
     if not slow or len(its) - len(slow) < _OTHERS:

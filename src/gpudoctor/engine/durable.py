@@ -24,11 +24,11 @@ import json
 import types
 import typing
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import durable_rules_engine as network
+import msgspec
 
 from gpudoctor.engine.compile import Alternative, Condition, Reference, Test
 from gpudoctor.engine.evaluate import MAX_MATCHES, Match, fits, matches
@@ -43,8 +43,7 @@ _names = itertools.count()
 Key = tuple[str, tuple[str, ...]]  # kind, and for log lines the patterns
 
 
-@dataclass(frozen=True)
-class _Compiled:
+class _Compiled(msgspec.Struct, frozen=True):
     """One ruleset: its definition, its alternatives in order, and the fields that its facts need per key."""
 
     definition: str

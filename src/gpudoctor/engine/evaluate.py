@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from gpudoctor.engine.compile import Alternative, Condition, Reference, Test
@@ -23,13 +23,12 @@ MAX_VISITS = 200_000  # join steps of one alternative: a runaway rule must not e
 Bound = dict[str, Fact]
 
 
-@dataclass
-class Match:
+class Match(msgspec.Struct):
     """Facts that fill an alternative; `more` holds the further facts of counted conditions."""
 
     alternative: Alternative
     bound: Bound
-    more: list[Fact] = field(default_factory=list)
+    more: list[Fact] = []
 
 
 def candidates(condition: Condition, store: FactStore) -> Iterable[Fact]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from gpudoctor.engine.compile import Alternative, RuleSet, fill
@@ -23,8 +23,7 @@ _EVENTS = ("log", "xid", "sxid", "kernel_trace", "gpu_refusal", "module_load_err
 Evaluator = Callable[[Iterable[Alternative], FactStore], Iterable[Match]]
 
 
-@dataclass
-class Missing:
+class Missing(msgspec.Struct):
     """An undecided rule: all else fits, these kinds were not read."""
 
     rule_id: str
@@ -32,13 +31,12 @@ class Missing:
     given: tuple[str, ...]  # kinds of the facts that fitted
 
 
-@dataclass
-class Inference:
+class Inference(msgspec.Struct):
     """What the engine found; `failures` are rules that broke."""
 
     findings: list[Inferred]
     undecided: list[Missing]
-    failures: list[str] = field(default_factory=list)
+    failures: list[str] = []
 
 
 def builtin(alternatives: Iterable[Alternative], store: FactStore) -> Iterable[Match]:

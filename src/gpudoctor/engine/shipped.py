@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,12 +29,12 @@ _CODE = (
 def shipped_rules() -> RuleSet:
     """Return all rules that ship, compiled; what is wrong with one is in `faults`."""
     folder = declarations("rules")
-    key = _key(folder)
-    if (known := kept.load("rules", key)) is not None:
+    made_from = _made_from(folder)
+    if (known := kept.load("rules", made_from)) is not None:
         with contextlib.suppress(Exception):  # cut short, say by a crash of the machine: pickle may then raise anything
             return pickle.loads(known)  # type: ignore[no-any-return]  # noqa: S301  # ours, from beside our own bytecode
     compiled = rules_with(())
-    kept.store("rules", key, pickle.dumps(compiled))
+    kept.store("rules", made_from, pickle.dumps(compiled))
     return compiled
 
 
@@ -48,15 +47,8 @@ def rules_with(folders: Sequence[Path]) -> RuleSet:
     return replace(compiled, faults=(*faults, *compiled.faults))
 
 
-def _key(folder: Path) -> str:
+def _made_from(folder: Path) -> str:
     """Name the state of the rules and of the code that compiles them."""
-    versions = f"{__version__} {msgspec.__version__}"
-    state = hashlib.blake2b(versions.encode(), digest_size=16)
-    for path in sorted(folder.glob("*.yaml")):
-        state.update(path.read_bytes())
-    for name in _CODE:
-        place = _PACKAGE / name
-        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
-            about = path.stat()
-            state.update(f"{path.name} {about.st_mtime_ns} {about.st_size}".encode())
-    return state.hexdigest()
+    places = [_PACKAGE / name for name in _CODE]
+    code = [path for place in places for path in (sorted(place.glob("*.py")) if place.is_dir() else [place])]
+    return f"{__version__} {msgspec.__version__}\n{kept.state_of([*sorted(folder.glob('*.yaml')), *code])}"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
+
+import msgspec
 
 from gpudoctor.findings.model import Finding, Suppressed, Suppression
 
 NEVER = "never"
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """only, skip: areas or ids (nothing in `only` means all). Applied once causes and consequences are settled."""
 
     only: Sequence[str] = ()

@@ -104,7 +104,7 @@ def describe(node: Node) -> str:
     if node.kind == "gpu":
         parts += [node.label or "", node.pci or ""]
         if node.width:
-            parts.append(f"PCIe {node.generation}.0 x{node.width}" if node.generation else f"PCIe x{node.width}")
+            parts.append(_link(node))
         if node.nvlinks:
             parts.append(f"{node.nvlinks} NVLinks")
         if node.near:
@@ -117,6 +117,15 @@ def describe(node: Node) -> str:
             parts.append("ACS redirects" if node.acs else "ACS off")
     text = "  ".join(part for part in parts if part)
     return f"{text}  {_MARK} {'; '.join(node.marks)}" if node.marks else text
+
+
+def _link(node: Node) -> str:
+    """The PCIe link now; an idle GPU lowers its generation, so what is possible is told as well."""
+    now = f"PCIe {node.generation}.0 x{node.width}" if node.generation else f"PCIe x{node.width}"
+    more = (node.generation_max or 0) > (node.generation or 9) or (node.width_max or 0) > (node.width or 0)
+    if not more:
+        return now
+    return f"{now} (of {f'{node.generation_max}.0 ' if node.generation_max else ''}x{node.width_max or node.width})"
 
 
 def as_data(graph: Graph) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.gpu import NvlinkLink
@@ -24,8 +25,7 @@ _PER_LINK = ((20.6, 18), (40.1, 18), (20.0, 18), (12.0, 4), (11.0, 4), (22.0, 18
 _KINDS = {"PCI": "bridge", "GPU": "gpu", "NIC": "nic"}
 
 
-@dataclass
-class _Open:
+class _Open(msgspec.Struct):
     """A node that later lines may hang on, by the column where its own children stand."""
 
     column: int

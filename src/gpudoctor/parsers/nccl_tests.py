@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import NcclRank, NcclTest
@@ -39,19 +40,17 @@ _ITERATIONS = 16  # columns of a table with a report of single iterations
 FLAT_SPREAD = 1.15  # largest to smallest bandwidth of a curve without a ramp
 
 
-@dataclass
-class _Row:
+class _Row(msgspec.Struct):
     at: int
     size: int
     busbw: float
     wrong: int | None
 
 
-@dataclass
-class _Table:
+class _Table(msgspec.Struct):
     collective: str | None = None
-    devices: list[NcclRank] = field(default_factory=list)
-    rows: list[_Row] = field(default_factory=list)
+    devices: list[NcclRank] = []
+    rows: list[_Row] = []
     launches: int = 0
     titles: int = 0
     gpus: int | None = None

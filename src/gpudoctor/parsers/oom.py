@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
+
+import msgspec
 
 from gpudoctor.facts.memory import GpuOom
 from gpudoctor.parsers.base import Format, NotThisFormat
@@ -41,8 +42,7 @@ _NEW_RECORD = LazyRegex(
 )
 
 
-@dataclass(frozen=True)
-class Wording:
+class Wording(msgspec.Struct, frozen=True):
     """How one program says it. what: as in GpuOom; `line` is searched in the message from its line on."""
 
     framework: str

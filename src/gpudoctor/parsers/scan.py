@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from gpudoctor.facts.base import Fact, LogLine, Probed, Scalar, Where
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
@@ -31,16 +32,14 @@ _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
 
 
-@dataclass(frozen=True)
-class LogPattern:
+class LogPattern(msgspec.Struct, frozen=True):
     """A template under the name that the rules' conditions use for it."""
 
     key: str
     template: Template
 
 
-@dataclass
-class Problem:
+class Problem(msgspec.Struct):
     """A parser that could not read what it recognised."""
 
     format: str
@@ -85,13 +84,12 @@ class Scanner:
         return text_scan.finish(boot)
 
 
-@dataclass
-class Scanned:
+class Scanned(msgspec.Struct):
     """Facts of one text, the formats recognised in it, and what could not be read."""
 
     facts: list[Fact]
     formats: list[str]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = []
     bytes_read: int = 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+import msgspec
 
 from gpudoctor.patterns.ahead import mapped
 from gpudoctor.patterns.text import line_ends
@@ -18,8 +19,7 @@ BACK = 1 << 16  # what it may reach back into the block before
 Hits = Sequence[tuple[int, int]]
 
 
-@dataclass
-class Window:
+class Window(msgspec.Struct, dict=True):
     """A block, the number of its first line, and what was found in it: (end offset, number of the anchor)."""
 
     line: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -28,12 +27,11 @@ class AnchorDatabase:
         if len(self.anchors) < _WORTH_KEEPING:
             return self._compiled()
         made_from = repr((self.anchors, self.caseless))
-        key = hashlib.blake2b(made_from.encode(), digest_size=16).hexdigest()
-        if (known := kept.load("anchors", key)) is not None:
+        if (known := kept.load("anchors", made_from)) is not None:
             with contextlib.suppress(hyperscan.error):  # made by another version or on another kind of processor
                 return hyperscan.loadb(known, hyperscan.HS_MODE_BLOCK)
         database = self._compiled()
-        kept.store("anchors", key, hyperscan.dumpb(database))
+        kept.store("anchors", made_from, hyperscan.dumpb(database))
         return database
 
     def _compiled(self) -> hyperscan.Database:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from gpudoctor.sources.limits import Account
 
@@ -27,8 +28,7 @@ class SourceUnreadable(Exception):
     """The source can't be read at all; str() is one line: what, where, what to do."""
 
 
-@dataclass
-class Document:
+class Document(msgspec.Struct):
     """One text of a source. `name` is a path that a person can open (`file § section` inside a bug report).
 
     boot: the boot in which the text ends, where its heading says so. skipped: why the content is not read.
@@ -46,8 +46,7 @@ class Document:
     reached: Callable[[], int] | None = None
 
 
-@dataclass
-class SourceNotes:
+class SourceNotes(msgspec.Struct):
     """What turned out while reading.
 
     roots: the bundles that were met, each about one node, by the folder (with its slash) or file that holds them, with
@@ -57,12 +56,12 @@ class SourceNotes:
     kind: str
     path: str
     complete: bool = True
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = []
     collected_at: float | None = None
     dated_by_content: bool = False
-    roots: dict[str, str] = field(default_factory=dict)
-    snapshots: dict[str, Manifest] = field(default_factory=dict)
-    account: Account = field(default_factory=Account)
+    roots: dict[str, str] = {}
+    snapshots: dict[str, Manifest] = {}
+    account: Account = msgspec.field(default_factory=Account)
 
     def root(self, place: str, kind: str) -> None:
         """Note a bundle; what the whole source is called follows the first one."""

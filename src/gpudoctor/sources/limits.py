@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 MAX_FILES = 100_000
 MAX_FOLDERS = 32  # folders on the way to a file
@@ -14,8 +14,7 @@ MAX_RATIO = 400  # unpacked to packed, once RATIO_FROM bytes came out; real repo
 RATIO_FROM = 256 * 2**20
 
 
-@dataclass
-class Account:
+class Account(msgspec.Struct):
     """What was read so far."""
 
     files: int = 0
