@@ -128,3 +128,25 @@ def test_a_pickle_that_would_run_something_runs_nothing(tmp_path: Path, protocol
     report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
     assert not victim.exists()
     assert "builds more than plain data" in report.source.skipped[0]
+
+
+@pytest.mark.parametrize("entries", [5, "x", [1, None], {"a": 1}])
+def test_entries_of_the_wrong_type_are_named(tmp_path: Path, entries: object) -> None:
+    data = json.dumps({"version": "2.7", "pg_status": {}, "entries": entries})
+    (tmp_path / "nccl_trace_rank_0").write_text(data)
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    assert report.status == "unknown"
+    [problem] = report.source.problems
+    assert problem.startswith("nccl_trace_rank_0:1: PyTorch flight recorder: ")
+    assert "entries" in problem
+
+
+def test_a_dump_that_is_refused_is_named_with_the_reason(tmp_path: Path) -> None:
+    """A pickle that would run something; one that is no dump is passed over in silence."""
+    held = {"version": "2.7", "pg_config": {}, "entries": [os.system]}
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(held))
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps({"weights": os.system}))
+    report = DOCTOR.diagnose(open_sources([str(tmp_path)]))
+    [problem] = report.source.problems
+    assert problem.startswith("nccl_trace_rank_0: a Python pickle that is not read: it holds the instruction")
+    assert not report.source.complete

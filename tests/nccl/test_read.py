@@ -94,6 +94,43 @@ def test_a_csv_is_judged_with_what_the_machine_says_of_its_gpus(
     )
 
 
+def test_the_curve_says_what_each_size_should_reach(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.log").write_text(printed(TABLES[0]))
+    assert main(["nccl", "read", str(tmp_path / "run.log")]) == 0
+    text = capsys.readouterr().out
+    (large,) = (line for line in text.splitlines() if line.strip().startswith("256 MiB"))
+    (small,) = (line for line in text.splitlines() if line.strip().startswith("1 MiB"))
+    assert large.endswith("plateau    at least 216 expected")
+    assert small.endswith("latency")
+
+
+def test_a_collective_that_nobody_names_is_told_by_its_factor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An alltoall without its heading is no slow all_reduce."""
+    text = printed(Table("", "", "NVIDIA H100 80GB HBM3", 8, {8 << 30: 175.0})).partition("\n")[2]
+    text = text.replace("  87.50", " 200.00").replace(" sum ", "none ")
+    (tmp_path / "run.log").write_text(text)
+    assert main(["nccl", "read", str(tmp_path / "run.log")]) == 0
+    assert capsys.readouterr().out.startswith("FAST ENOUGH: all_gather or alltoall, 8 GPUs on one node")
+
+
+def test_wrong_values_in_an_early_row_are_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(Table("", "", "NVIDIA H100 80GB HBM3", 8, {64 << 20: 300.0, 1 << 30: 460.0, 8 << 30: 470.0}))
+    (tmp_path / "run.log").write_text(text.replace("300.00      0", "300.00     12"))
+    assert main(["nccl", "read", "--json", str(tmp_path / "run.log")]) == 2
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    assert found["verdict"] == "wrong results"
+
+
+def test_a_json_report_that_is_cut_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.json").write_text('{"version": 1, "args": ["./all_gather_perf"], "nccl_version": 22703, "results": [{"size": 8, "out_of_place": ')  # fmt: skip
+    assert main(["nccl", "read", str(tmp_path / "run.json")]) == 3
+    said = capsys.readouterr().out
+    assert said.startswith("No table of nccl-tests was found.\nCould not be read: ")
+    assert "run.json:1" in said and "breaks off" in said
+
+
 def test_every_table_of_a_session_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fast, slow = TABLES[0], next(table for table in TABLES if table.verdict == "too slow")
     tagged = "".join(f"[1,0]<stdout>:{line}\n" for line in printed(fast).splitlines())

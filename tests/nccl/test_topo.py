@@ -70,6 +70,7 @@ def test_registers_show_acs_and_a_narrow_link(tmp_path: Path, capsys: pytest.Cap
         "0000:16:01.0: ACS sends peer-to-peer traffic up to the CPU",
     ]
     assert data["pci_parents"] == {"0000:17:00.0": "0000:16:01.0"}
+    assert "PCIe 4.0 x8 (of 4.0 x16)  ! PCIe x8 where x16 is possible" in drawn(capsys, str(tmp_path))[1]
 
 
 def test_broken_xml_is_no_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

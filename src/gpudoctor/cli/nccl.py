@@ -126,11 +126,12 @@ def _read(args: argparse.Namespace) -> int:
         data = {
             "tables": [judgement.as_data() for judgement in found.judgements],
             "job": found.job,
+            "problems": found.report.source.problems,
             "causes": published_findings(causes(found.report.findings)),
         }
         sys.stdout.write(json.dumps(data, ensure_ascii=False, indent=1) + "\n")
     else:
-        sys.stdout.write(as_text(found.judgements, found.report.findings, found.job))
+        sys.stdout.write(as_text(found.judgements, found.report.findings, found.job, found.report.source.problems))
     judged = [judgement.verdict for judgement in found.judgements if judgement.verdict != "not judged"]
     return max((_EXITS[verdict] for verdict in judged), default=3)
 

@@ -17,11 +17,12 @@ _SMALL = 1 << 20  # larger messages take time on the links everywhere
 
 @dataclass
 class Point:
-    """One size of the curve; phase is latency, ramp, plateau or collapse."""
+    """One size of the curve; phase is latency, ramp, plateau or collapse. low: what it should reach, where the links show."""
 
     size: int
     busbw: float
     phase: str
+    low: float | None = None
 
 
 @dataclass
@@ -109,6 +110,9 @@ def _expect(found: Judgement, test: NcclTest, collective: str) -> None:
         )
     found.low = round(test.expected_low * share * part, 1)
     found.high = test.expected_high
+    for point in found.curve:
+        if (reached := bandwidth.ramp(point.size)) is not None:
+            point.low = round(test.expected_low * share * reached, 1)
 
 
 def _missing(test: NcclTest) -> str:

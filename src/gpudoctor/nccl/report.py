@@ -24,9 +24,11 @@ def causes(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def as_text(judgements: Sequence[Judgement], findings: Sequence[Finding], job: Sequence[str] = ()) -> str:
+def as_text(
+    judgements: Sequence[Judgement], findings: Sequence[Finding], job: Sequence[str] = (), problems: Sequence[str] = ()
+) -> str:
     """Return the whole answer."""
-    return "\n".join(_lines(judgements, findings, job)) + "\n"
+    return "\n".join([*_lines(judgements, findings, job), *(f"Could not be read: {said}" for said in problems)]) + "\n"
 
 
 def _lines(judgements: Sequence[Judgement], findings: Sequence[Finding], job: Sequence[str]) -> Iterator[str]:
@@ -91,4 +93,5 @@ def drawing(points: Sequence[Point]) -> Iterator[str]:
     peak = max((point.busbw for point in shown), default=0)
     for point in shown[-16:]:
         bar = "#" * max(1, round(_BAR * point.busbw / peak))
-        yield f"  {size_text(point.size):>9}  {point.busbw:>8.2f} GB/s  {bar:<{_BAR}}  {point.phase}".rstrip()
+        expected = "" if point.low is None else f"at least {point.low:g} expected"
+        yield f"  {size_text(point.size):>9}  {point.busbw:>8.2f} GB/s  {bar:<{_BAR}}  {point.phase:<9}  {expected}".rstrip()

@@ -60,6 +60,10 @@ class _Table(msgspec.Struct):
     average: float | None = None
     at: int = 0
     last: int = 0
+    # where nobody tells the collective: how bus and algorithm bandwidth differ, and the columns for operation and root
+    ratios: list[float] = []
+    rooted: bool = False
+    reduces: bool | None = None
 
 
 def table(text: str) -> Iterator[Fact]:
@@ -108,6 +112,7 @@ def _take(run: _Table, line: str, number: int) -> bool:
         if row is None:
             return False
         run.rows.append(row)
+        _factor(run, found)
         return True
     if not run.collective and (found := _STATEMENT.search(line)):
         run.collective = found["name"].removesuffix("_perf")
@@ -151,6 +156,36 @@ def _row(found: re.Match[str], number: int) -> _Row | None:
     return None if best is None else _Row(number, int(found["size"]), best, wrong)
 
 
+def _factor(run: _Table, found: re.Match[str]) -> None:
+    """Remember what tells one collective from another."""
+    words = found["numbers"].split()
+    algbw, busbw = (_value(word) for word in words[1:3])
+    if found["op"]:
+        run.reduces = found["op"] not in ("none", "all")
+    run.rooted = run.rooted or bool(found["root"] and not found["root"].startswith("-"))
+    if algbw and busbw and algbw >= 1 and len(words) % 4 != 3:
+        run.ratios.append(busbw / algbw)
+
+
+def _by_factor(ratios: list[float], rooted: bool, reduces: bool | None, ranks: int | None) -> str | None:
+    """Tell the collective by the factor between its two bandwidths; all_gather and alltoall have the same.
+
+    >>> _by_factor([1.75, 1.76], False, True, 8), _by_factor([0.874], False, False, 8), _by_factor([1.0], True, False, 8)
+    ('all_reduce', 'all_gather or alltoall', 'broadcast')
+    """
+    if not ratios or reduces is None or not ranks or ranks < 2:
+        return None
+    ratio, part = sorted(ratios)[len(ratios) // 2], (ranks - 1) / ranks
+    if reduces:
+        kinds = {"reduce": 1.0} if rooted else {"all_reduce": 2 * part, "reduce_scatter": part}
+    elif rooted:
+        kinds = {"broadcast": 1.0, "gather or scatter": part}
+    else:
+        kinds = {"sendrecv": 1.0, "all_gather or alltoall": part}
+    name, factor = min(kinds.items(), key=lambda kind: abs(kind[1] - ratio))
+    return name if abs(factor - ratio) < 0.05 * factor else None
+
+
 def _value(word: str) -> float | None:
     return float(word) if _NUMBER.match(word) else None
 
@@ -187,7 +222,8 @@ def _judged(run: _Table) -> NcclTest:
         ranks = max(ranks or 0, listed)
     fact = NcclTest(
         at=run.at,
-        collective=run.collective,
+        at_fields={"complete": run.last},
+        collective=run.collective or _by_factor(run.ratios, run.rooted, run.reduces, ranks),
         ranks=ranks if ranks is not None else run.gpus,
         nodes=len(hosts) if whole else None,
         gpus_per_node=listed // len(hosts) if whole and hosts else None,
@@ -279,6 +315,7 @@ def report(text: str) -> Iterator[Fact]:
             run.rows.append(_Row(0, size, max(speeds), sum(wrongs) if wrongs else None))
     if not run.rows:
         raise NotThisFormat
+    run.last = text.rstrip().count("\n")
     statement = _STATEMENT.search(" ".join(str(word) for word in data.get("args") or []))
     run.collective = statement["name"].removesuffix("_perf") if statement else None
     average, bounds = data.get("average_bus_bandwidth"), data.get("out_of_bounds")
@@ -323,6 +360,7 @@ def comma_separated(text: str) -> Iterator[Fact]:
             run.rows.append(_Row(at, int(values[sizes[0]]), max(found), sum(counts) if counts else None))
     if not run.rows:
         raise NotThisFormat
+    run.last = run.rows[-1].at
     last = dict(zip(names, cells, strict=True))
     run.collective = _collective(next((last[name] for name in ("collective", "operation", "test", "name") if name in last), ""))  # fmt: skip
     fact = _judged(run)
