@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -125,3 +127,33 @@ def test_of_a_list_too_long_for_one_look_each_member_is_read() -> None:
 def test_objects_of_an_unheard_shape(odd: str) -> None:
     with contextlib.suppress(NotThisFormat, Malformed):
         assert all(fact.kind in ("k8s_node", "k8s_pod") for fact in manifest(odd))
+
+
+NODE = {"kind": "Node", "metadata": {"name": "a"}, "status": {"capacity": {"nvidia.com/gpu": "8"}}}
+NONSENSE = {
+    "items are no list": ("List", "nonsense", 0),
+    "item 2: it is no object (and 1 more)": ("List", [NODE, 1, None], 1),
+    "item 1: the Node b has a status that holds no fields": (
+        "NodeList",
+        [{"metadata": {"name": "b"}, "status": "x"}, NODE],
+        1,
+    ),
+    "the Pod unnamed has a metadata that holds no fields": ("PodList", [{"metadata": "x", "status": [1]}], 0),
+}
+
+
+@pytest.mark.parametrize("reason", NONSENSE)
+def test_a_list_of_the_wrong_types_is_named_and_the_rest_is_read(reason):
+    kind, items, read = NONSENSE[reason]
+    facts = []
+    with pytest.raises(Malformed, match=re.escape(reason)):
+        for fact in manifest(json.dumps({"apiVersion": "v1", "kind": kind, "items": items}, indent=4)):
+            facts.append(fact)
+    assert [(fact.name, fact.capacity) for fact in facts] == [("a", 8)] * read
+
+
+def test_an_empty_list_and_the_api_s_own_lists_are_read():
+    assert list(manifest('{"apiVersion": "v1", "kind": "PodList", "items": null}')) == []
+    member = {name: value for name, value in NODE.items() if name != "kind"}
+    [node] = manifest(json.dumps({"apiVersion": "v1", "kind": "NodeList", "items": [member]}))
+    assert (node.name, node.capacity) == ("a", 8)

@@ -84,11 +84,14 @@ def test_a_long_packed_log_is_read_to_its_end(tmp_path):
         lambda text: text.encode("utf-16-le"),
         lambda text: text.encode("utf-16-be"),
         lambda text: codecs.BOM_UTF16_BE + text.encode("utf-16-be"),
+        lambda text: text.encode("utf-32"),
+        lambda text: text.encode("utf-32-le"),
+        lambda text: text.encode("utf-32-be"),
         lambda text: text.replace("\n", "\r\n").encode(),
         lambda text: text.replace("\n", "\r").encode(),
         lambda text: (text.replace("\n", "\r") + "\n").encode(),
     ],
-    ids=["utf-16", "le", "be", "be with mark", "crlf", "cr", "cr and one lf"],
+    ids=["utf-16", "le", "be", "be with mark", "utf-32", "utf-32 le", "utf-32 be", "crlf", "cr", "cr and one lf"],
 )
 def test_letters_and_line_ends_of_other_systems(encode, tmp_path, gpudoctor):
     (tmp_path / "kern.log").write_bytes(encode("[ 811.1] usb\n" * 3 + XID.format(bus=0x3B) + "\n[ 812.2] usb"))

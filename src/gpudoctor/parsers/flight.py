@@ -8,7 +8,7 @@ from typing import Any
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.comms import FlightRecord
-from gpudoctor.parsers.base import Format, NotThisFormat, json_object
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat, json_object
 from gpudoctor.patterns.text import clean
 
 _DIMENSIONS, _TENSORS = 8, 4096  # of one operation that are counted
@@ -30,16 +30,18 @@ def dump(text: str) -> Iterator[Fact]:
     if text[: max(start, 0)].strip():
         raise NotThisFormat
     data = json_object(text, start, "the flight recorder's dump", ('"pg_status"', '"collective_seq_id"'))
-    if not isinstance(data.get("entries"), (list, dict)) or "version" not in data:
+    if "version" not in data or "entries" not in data:
         raise NotThisFormat
+    if not isinstance(data["entries"], (list, dict)):
+        raise Malformed("the flight recorder's dump holds no list of entries")
     groups = {name: _record(name, status) for name, status in _named(data.get("pg_status"))}
     for entry in _entries(data["entries"]):
         name = entry.get("process_group")
         group = clean(str(name[0] if isinstance(name, list) and name else entry.get("pg_id", "0")))[:60]
         record = groups.setdefault(group, FlightRecord(group=group))
         _take(record, entry)
-    if not groups:
-        raise NotThisFormat
+    if not groups and data["entries"]:
+        raise Malformed("none of the entries of the flight recorder's dump is one")
     yield from groups.values()
 
 

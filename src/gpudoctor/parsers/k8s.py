@@ -13,6 +13,8 @@ from gpudoctor.parsers.base import Format, Malformed, NotThisFormat, yaml_data
 from gpudoctor.patterns.lazy import LazyRegex
 
 _LONGEST = 2000  # lines of an object that is read at once
+_MEMBERS = 500  # of a list
+_KINDS = ("Pod", "Node", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob")
 
 # Names under which the plugin, the operator and their charts deploy; the first that fits decides.
 _COMPONENTS: tuple[tuple[str, LazyRegex], ...] = tuple(
@@ -413,11 +415,14 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
     kind = data.get("kind")
     metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
     name = str(metadata.get("name") or metadata.get("generateName") or "unnamed")
-    if kind == "List":
-        items = data.get("items")
-        for member in items[:500] if isinstance(items, list) else ():
-            yield from _object(member, depth + 1)
+    if (
+        isinstance(kind, str) and kind.endswith("List") and "items" in data
+    ):  # kubectl's own, the API's PodList, NodeList
+        yield from _members(kind, data["items"] or [], depth + 1)
         return
+    wrong = next((key for key in ("metadata", "spec", "status") if not isinstance(data.get(key) or {}, dict)), None)
+    if kind in _KINDS and wrong:
+        raise Malformed(f"the {kind} {name} has a {wrong} that holds no fields; it was not read")
     if kind == "RuntimeClass" and data.get("handler"):
         yield RuntimeClass(name=name, handler=str(data["handler"]))
         return
@@ -447,20 +452,41 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
         security = container.get("securityContext")
         privileged |= isinstance(security, dict) and security.get("privileged") is True
     status = data["status"] if isinstance(data.get("status"), dict) else {}
-    reason = status.get("reason")
+    reason = _text(status.get("reason"))
     yield K8sPod(
         name=name,
-        namespace=metadata.get("namespace"),
-        status=reason or status.get("phase"),
+        namespace=_text(metadata.get("namespace")),
+        status=reason or _text(status.get("phase")),
         reason=reason,
-        message=str(status["message"])[:300] if status.get("message") else None,
+        message=(_text(status.get("message")) or "")[:300] or None,
         gpus=gpus,
-        runtime_class=spec.get("runtimeClassName"),
+        runtime_class=_text(spec.get("runtimeClassName")),
         component=component_of(name),
-        on_node=spec.get("nodeName"),
+        on_node=_text(spec.get("nodeName")),
         visible_devices=visible,
         privileged=privileged,
     )
+
+
+def _members(kind: str, items: Any, depth: int) -> Iterator[Fact]:
+    """Read the members of a list; says at the end what was wrong with some."""
+    if not isinstance(items, list):
+        raise Malformed(f"the {kind}'s items are no list; nothing of it was read")
+    wrong = []
+    for number, member in enumerate(items[:_MEMBERS], start=1):
+        try:
+            if not isinstance(member, dict):
+                raise Malformed("it is no object")
+            yield from _object({"kind": kind.removesuffix("List"), **member}, depth)
+        except Malformed as error:
+            wrong.append(f"item {number}: {error}")
+    if wrong:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise Malformed(f"{kind}, {wrong[0]}{more}")
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _node_object(name: str, data: dict[str, Any]) -> K8sNode:

@@ -44,7 +44,7 @@ def plain(pieces: Iterable[bytes]) -> Iterator[bytes]:
     iterator = iter(pieces)
     head = next(iterator, b"")
     pieces = itertools.chain((head,), iterator)
-    encoding = _two_bytes(head[:4096])
+    encoding = _wide(head[:4096])
     if encoding:
         decoder = codecs.getincrementaldecoder(encoding)("replace")
         return (decoder.decode(piece).encode("utf-8", "replace") for piece in pieces)
@@ -53,16 +53,19 @@ def plain(pieces: Iterable[bytes]) -> Iterator[bytes]:
     return pieces
 
 
-def _two_bytes(head: bytes) -> str | None:
-    """Name the encoding of a text with two bytes a letter: by its byte-order mark, or by the half of the bytes that is empty."""
+def _wide(head: bytes) -> str | None:
+    """Name the encoding of a text with two or four bytes a letter: by its byte-order mark, or by where its bytes are empty."""
+    if head[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff"):
+        return "utf-32"
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
-    letters = len(head) // 2
-    first, second = head[0::2].count(0), head[1::2].count(0)
-    if letters >= 4 and second > 0.8 * letters and first < 0.1 * letters:
-        return "utf-16-le"
-    if letters >= 4 and first > 0.8 * letters and second < 0.1 * letters:
-        return "utf-16-be"
+    for size, little, big in ((2, "utf-16-le", "utf-16-be"), (4, "utf-32-le", "utf-32-be")):
+        letters = len(head) // size
+        empty = [head[place::size].count(0) for place in range(size)]
+        full = empty.index(min(empty))
+        others = empty[:full] + empty[full + 1 :]
+        if letters >= 4 and empty[full] < 0.1 * letters and min(others) > 0.8 * letters and full in (0, size - 1):
+            return little if full == 0 else big
     return None
 
 

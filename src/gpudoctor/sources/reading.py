@@ -32,6 +32,7 @@ _NO_TEXT = (
     (b"Rar!\x1a\x07", "a rar archive, which is not read (repack it as .tar.gz)"),
 )
 _PICKLE = re.compile(rb"\x80[\x02-\x05][}\](\x95]")  # of protocol 2 to 5: its first instruction, and what may follow it
+_FLIGHT_RECORDER = (b"pg_config", b"pg_status", b"collective_seq_id")  # keys of PyTorch's dump
 _MUST_GATHER = re.compile(
     r"(?:^|/)(?:gpu_operand_pods\.(?:status|yaml)|gpu_nodes\.(?:descr|status|labels)|cluster_policy\.(?:yaml|missing)|cluster-scoped-resources/)"
 )
@@ -103,20 +104,25 @@ def _texts(name: str, head: bytes, stream: ByteStream, notes: SourceNotes) -> It
     elif is_export(head):
         yield Document(name, lambda: export_lines(stream))
     elif _PICKLE.match(head):
-        yield _plain_data(name, stream)
+        yield _plain_data(name, stream, notes)
     elif is_json(head):
         yield Document(name, lambda: json_lines(stream))
     else:
         yield Document(name, stream.rest, boot=boot_of(name))
 
 
-def _plain_data(name: str, stream: ByteStream) -> Document:
+def _plain_data(name: str, stream: ByteStream, notes: SourceNotes) -> Document:
+    """Return a pickle's data as JSON. Of one that is refused it is said where it is evidence, as of a rank's flight recorder."""
     from gpudoctor.sources.pickled import NotPlain, as_json
 
+    recorder = any(sign in stream.peek(_HEAD) for sign in _FLIGHT_RECORDER)
     try:
         text = as_json(stream)
     except NotPlain as error:
-        return Document(name, lambda: (), skipped=f"a Python pickle that is not read: {error}")
+        reason = f"a Python pickle that is not read: {error}"
+        if recorder:
+            notes.incomplete(f"{name}: {reason}")
+        return Document(name, lambda: (), skipped=reason)
     return Document(name, lambda: (text,))
 
 
