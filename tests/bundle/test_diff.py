@@ -67,6 +67,24 @@ def test_a_thing_that_only_one_side_has_is_told_by_its_first_fields(doctor):
     assert next((d.thing, d.a, d.b) for d in comparison.differences if d.kind == "topology_path")[1:] == ("NV18", "PHB")
 
 
+def test_values_have_their_units(doctor):
+    before = {
+        "mem": "MemTotal:       2113390000 kB\nMemFree:  1000 kB\nSwapTotal:             0 kB\n",
+        "limits": "Max locked memory         65536                unlimited            bytes     \n"
+        "Max open files            1024                 4096                 files     \n",
+    }
+    after = {
+        "mem": before["mem"].replace("2113390000", "1056000000"),
+        "limits": before["limits"].replace("65536    ", "unlimited").replace("1024", "4096"),
+    }
+    found = compare(side(doctor, "a", before), side(doctor, "b", after)).differences
+    assert {(d.kind, d.thing, d.field): (d.a, d.b) for d in found} == {
+        ("host_memory", "", "total"): ("2063857.422 MiB", "1031250 MiB"),
+        ("limit", "memlock", "soft"): ("64 KiB", "unlimited"),
+        ("limit", "nofile", "soft"): ("1024", "4096"),
+    }
+
+
 def test_two_snapshots(gpudoctor, tmp_path):
     for name in ("t4", "gpu-lost"):
         done = gpudoctor(

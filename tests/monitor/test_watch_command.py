@@ -232,7 +232,8 @@ REFUSED = {
     "interval": (["--interval", "0"], 64, "--interval: input should be greater"),
     "webhook": (["--webhook", "file:///etc/passwd"], 64, "'file:///etc/passwd' is not of the form https://"),
     "command": (["--on-change", "'"], 64, "--on-change: no closing quotation"),
-    "address": (["--listen", "192.0.2.1:9"], 69, "--listen 192.0.2.1:9"),
+    "address": (["--listen", "192.0.2.1:9"], 69, "--listen 192.0.2.1:9: cannot assign requested address"),
+    "host": (["--listen", "no-such-host.invalid:9"], 69, "--listen no-such-host.invalid:9: "),
     "port": (["--listen", "127.0.0.1:99999"], 69, "--listen"),
 }
 
@@ -243,6 +244,7 @@ def test_what_can_not_be_done_is_one_line(root, watch, arguments, status, words)
     assert running.process.wait(PATIENCE) == status
     assert running.errors.read_text().count("\n") == 1
     assert words in running.errors.read_text()
+    assert "Errno" not in running.errors.read_text()
 
 
 def test_the_configuration_holds_and_the_command_line_overrides_it(root, watch):

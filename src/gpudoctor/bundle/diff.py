@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpudoctor.facts.base import Fact
+from gpudoctor.facts.host import Limit
 from gpudoctor.facts.store import FactStore
 from gpudoctor.findings.model import Finding, Report
 
@@ -78,6 +79,15 @@ _KINDS = {
     "file_system": _Compared(_SETTINGS, ("mount",), ("type", "size")),
 }  # fmt: skip
 
+_UNITS = {
+    ("gpu", "memory_total"): "MiB", ("gpu", "power_limit"): "W", ("gpu", "power_limit_max"): "W",
+    ("gpu", "clock_sm_max"): "MHz", ("gpu", "clock_app_sm"): "MHz",
+    ("nvlink_link", "speed"): "GB/s", ("pci_device", "link_speed_max"): "GT/s", ("rdma_port", "rate"): "Gb/s",
+    ("host_memory", "total"): "MiB", ("host_memory", "swap_total"): "MiB", ("host_memory", "cma_total"): "MiB",
+    ("file_system", "size"): "MiB",
+}  # fmt: skip
+_KIB_LIMITS = ("memlock", "stack", "as", "rss")  # the others are numbers of things
+_UNLIMITED = -1
 ABSENT = "absent"
 _NAMED = 3  # fields of a thing that only one side has
 
@@ -159,17 +169,27 @@ def _things(facts: Iterable[Fact], how: _Compared, names: dict[str, str]) -> dic
         values = things.setdefault(thing, {})
         for name in how.fields:
             value = fact.value(name)
-            if value is not None and (shown := _shown(value)) not in values.setdefault(name, []):
+            if isinstance(fact, Limit) and value == _UNLIMITED:
+                value = "unlimited"
+            if value is not None and (shown := _shown(value, _unit(fact, name))) not in values.setdefault(name, []):
                 values[name].append(shown)
     return things
 
 
-def _shown(value: Any) -> str:
+def _unit(fact: Fact, field: str) -> str:
+    if isinstance(fact, Limit) and fact.name.removesuffix("_hard") in _KIB_LIMITS:
+        return "KiB"
+    return _UNITS.get((fact.kind, field), "")
+
+
+def _shown(value: Any, unit: str) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)[:200]
+    if not isinstance(value, (int, float)):
+        return str(value)[:200]
+    return f"{value:.10g} {unit}".rstrip()
 
 
 def _differences(

@@ -161,7 +161,8 @@ class _Watching:
                 server = Server(address.strip("[]") or "127.0.0.1", int(port), self._answer)
             except (OSError, OverflowError) as error:
                 self.watch.close()
-                raise Refused(f"--listen {self.options.listen}: {error}", EXIT_UNAVAILABLE) from None
+                said = str(getattr(error, "strerror", None) or error).lower()
+                raise Refused(f"--listen {self.options.listen}: {said}", EXIT_UNAVAILABLE) from None
             if server.port != int(port):
                 sys.stderr.write(f"gpudoctor watch: listening on port {server.port}\n")
         self.notifier.tell("READY=1", "STATUS=first cycle")
