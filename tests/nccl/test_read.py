@@ -51,6 +51,21 @@ def test_the_cause_stands_below_the_verdict(tmp_path: Path, capsys: pytest.Captu
     assert "nccl.p2p-disabled" in text
 
 
+@pytest.mark.parametrize(("status", "said"), [("OK", "TOO SLOW"), ("CNS", "FAST ENOUGH")])
+def test_cards_without_nvlink_are_judged_by_the_way_they_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], status: str, said: str
+) -> None:
+    (tmp_path / "run.log").write_text(printed(Table("", "", "NVIDIA RTX A6000", 2, {8 << 30: 5.0})))
+    (tmp_path / "topo.txt").write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPHB\t0-31\nGPU1\tPHB\t X \t0-31\n")
+    (tmp_path / "p2p.txt").write_text(
+        f"$ nvidia-smi topo -p2p r\n \tGPU0\tGPU1\n GPU0\tX\t{status}\n GPU1\t{status}\tX\n\nLegend:\n\n  X    = Self\n"
+    )
+    main(["nccl", "read", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert text.startswith(said)
+    assert ("peer-to-peer" if status == "OK" else "through host memory") in text
+
+
 def test_small_messages_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = Table("", "", "NVIDIA H100 80GB HBM3", 8, {8: 0.01, 65536: 4.1, 1 << 20: 61.0})
     (tmp_path / "run.log").write_text(printed(small))

@@ -19,7 +19,7 @@ from gpudoctor.facts.comms import (
     RasProcess,
     RasRank,
 )
-from gpudoctor.facts.gpu import TopologyPath
+from gpudoctor.facts.gpu import PeerAccess, TopologyPath
 from gpudoctor.facts.host import RdmaPort
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import bandwidth
@@ -368,7 +368,7 @@ _WHOLE_NODE = 8  # so many GPUs use all adapters, also where there are two for e
 
 
 def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
-    links = _nvlinks(store)
+    links, peers = _nvlinks(store), _peers(store)
     rates = sorted(
         fact.rate
         for fact in store.of("rdma_port")
@@ -386,7 +386,7 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
         expected = None
         if test.nodes == 1 or (test.nodes is None and test.launches is None and not test.gpu_name):
             test.gpu_name = test.gpu_name or _only_name(store)
-            expected = bandwidth.inside_node(test.gpu_name, test.ranks or (2 if links else 0), links)
+            expected = bandwidth.inside_node(test.gpu_name, test.ranks or (2 if links else 0), links, peers)
         elif (test.nodes or 0) > 1 and nics.get(_source(test)) and _source(test) not in sockets:
             used = nics[_source(test)]
             if (test.gpus_per_node or 1) < _WHOLE_NODE:
@@ -404,6 +404,19 @@ def _only_name(store: FactStore) -> str | None:
     """The kind of GPU of a table that doesn't tell it, where all GPUs of the machine are alike."""
     names = {str(fact.value("name")) for fact in store.of("gpu") if fact.value("name")}
     return names.pop() if len(names) == 1 else None
+
+
+_BELOW_ONE_CPU = {"X", "PIX", "PXB", "PHB"}
+_NO_PEERS = ("chipset_not_supported", "gpu_not_supported", "topology_not_supported", "not_supported", "disabled")
+
+
+def _peers(store: FactStore) -> bool | None:
+    """Whether all GPUs reach each other directly; over the link between sockets that is no faster than host memory."""
+    told = [fact for fact in store.of("peer_access") if isinstance(fact, PeerAccess) and fact.capability in (None, "read", "write")]  # fmt: skip
+    if any(fact.status in _NO_PEERS for fact in told):
+        return False
+    ways = {fact.path for fact in store.of("topology_path") if isinstance(fact, TopologyPath) and fact.a_kind == fact.b_kind == "gpu"}  # fmt: skip
+    return True if told and ways and ways <= _BELOW_ONE_CPU and all(fact.status == "ok" for fact in told) else None
 
 
 def _nvlinks(store: FactStore) -> int | None:

@@ -63,13 +63,24 @@ def ramp(size: int) -> float | None:
     return next((float(row["share"]) for row in table("busbw").rows if size >= row.get("size", size + 1)), None)
 
 
-def inside_node(name: str | None, ranks: int, links: int | None = None) -> Expectation | None:
-    """Expect the bandwidth of all_reduce between the GPUs of one node; links: NVLinks that every pair is shown to have.
+# Of what PCIe carries: copies from card to card reach most of it, by way of host memory it is used twice.
+_PEER_LOW, _HOST_HIGH = 0.3, 0.7
+
+
+def inside_node(
+    name: str | None, ranks: int, links: int | None = None, peers: bool | None = None
+) -> Expectation | None:
+    """Expect the bandwidth of all_reduce between the GPUs of one node.
+
+    links: NVLinks that every pair is shown to have. peers: cards without NVLink reach each other directly below one CPU
+    (True), or only through host memory (False); None where that isn't known.
 
     >>> inside_node("NVIDIA A100-SXM4-80GB", 8).low
     170.0
     >>> inside_node("NVIDIA GeForce RTX 4090", 4).high
     26.0
+    >>> inside_node("NVIDIA GeForce RTX 4090", 4, peers=True).low, inside_node("NVIDIA GeForce RTX 4090", 4, peers=False).high
+    (7.8, 18.2)
     >>> inside_node(None, 4, links=12).low
     120.0
     """
@@ -94,7 +105,12 @@ def inside_node(name: str | None, ranks: int, links: int | None = None) -> Expec
     if pcie is None:
         return None
     why = f"{name}: PCIe {pcie['generation']}.0 between the cards"
-    return Expectation(float(pcie["low"]), float(pcie["ring"]), why)
+    low, high = float(pcie["low"]), float(pcie["ring"])
+    if peers:
+        return Expectation(round(_PEER_LOW * high, 1), high, f"{why}, peer-to-peer")
+    if peers is False:
+        return Expectation(low, round(_HOST_HIGH * high, 1), f"{why}, through host memory")
+    return Expectation(low, high, why)
 
 
 def across_nodes(name: str | None, per_node: int | None, nics: int, rate: float | None) -> Expectation:
