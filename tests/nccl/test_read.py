@@ -201,3 +201,28 @@ def test_the_job_stands_in_a_few_lines(tmp_path: Path, capsys: pytest.CaptureFix
         "set: NCCL_IB_HCA=mlx5_0,mlx5_1",
     ):
         assert said in text, text
+
+
+def test_a_job_with_the_first_supported_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "job.log").write_text(
+        "NCCL version 2.4.8+cuda10.0\n"
+        "gpu-a:3384:3384 [0] NCCL INFO Bootstrap : Using [0]eno1:192.0.2.11<0>\n"
+        "gpu-a:3384:3384 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_2:1/IB ; OOB eno1:192.0.2.11<0>\n"
+        "gpu-a:3384:3414 [0] NCCL INFO Channel 00 :    0   1   2   3\n"
+        "gpu-a:3384:3414 [0] NCCL INFO Ring 00 : 3 -> 0 [receive] via NET/IB/0/GDRDMA\n"
+        "gpu-a:3384:3414 [0] NCCL INFO Ring 00 : 0[0] -> 1[1] via P2P/IPC\n"
+        "gpu-a:3384:3414 [0] NCCL INFO Trees [0] -1->0->1/-1/-1 [1] 1->0->2/-1/-1\n"
+        "gpu-a:3384:3414 [0] NCCL INFO comm 0x7fe3d4001980 rank 0 nranks 4 cudaDev 0 nvmlDev 0 - Init COMPLETE\n"
+        "gpu-b:3385:3415 [1] NCCL INFO comm 0x7fe3d4001981 rank 2 nranks 4 cudaDev 1 nvmlDev 1 - Init COMPLETE\n"
+    )
+    assert main(["nccl", "read", str(tmp_path / "job.log")]) == 3
+    text = capsys.readouterr().out
+    for said in (
+        "4 ranks, 2 hosts (gpu-a, gpu-b)",
+        "NCCL version: 2.4.8",
+        "adapters: 2 (ib)",
+        "ranks reach each other by: NET/IB with GPUDirect, P2P",
+        "ring: 0 1 2 3",
+        "tree from: 0, then 1",
+    ):
+        assert said in text, text

@@ -26,14 +26,18 @@ _NETWORK = LazyRegex(r"Using network (?P<network>[^\r\n]{1,40})")
 _BOOTSTRAP = LazyRegex(r"Bootstrap ?: Using (?:\[0\])?(?P<interface>[^\s:]+):(?P<address>[^\s<]+)<")
 _ADAPTER = LazyRegex(r"\[\d+\](?:\{\d+\} )?[\w.+-]+:\d+/(?P<layer>IB|RoCE)")
 _CHANNEL = LazyRegex(
-    r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<a>\d+)\[[0-9a-fA-F]+\] -> (?P<b>\d+)\[[0-9a-fA-F]+\]"
+    r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<a>\d+)(?:\[[0-9a-fA-F]+\])? -> (?P<b>\d+)(?:\[[0-9a-fA-F]+\])?"
     r"(?: \[(?:send|receive)\])? via (?P<via>[\w./()+ -]{2,60})"
 )
-_RING = LazyRegex(r"Channel 00/\d+ :(?P<ranks>(?:\s+\d{1,6}){2,64})")
+_RING = LazyRegex(r"Channel 00(?:/\d+)? :(?P<ranks>(?:\s+\d{1,6}){2,64})")
 _CHANNELS = LazyRegex(r"INFO (?P<channels>\d+ coll channels(?:, \d+ (?:collnet|nvls|p2p) channels){1,3})")
 _TUNER = LazyRegex(r"TUNER/Plugin: Using (?:tuner plugin )?(?P<name>[\w.-]{1,60})")
 _ALGORITHM = LazyRegex(r"(?P<collective>[A-Za-z]{4,20}): \d+ Bytes -> Algo (?P<algorithm>\w+) proto (?P<protocol>\w+)")
-_ROOT = LazyRegex(r"(?:Trees \[0\] (?P<below>-?\d+(?:/-?\d+){0,2})->(?P<rank>\d+)->-1\b|Tree 0 : -1 -> (?P<root>\d+) -> (?P<under>-?\d+(?:/-?\d+){0,2}))")  # fmt: skip
+# The root of the first tree has nobody above it, on whichever side the release prints that.
+_ROOT = LazyRegex(
+    r"Trees \[0\] (?P<below>-?\d+(?:/-?\d+){0,2})->(?P<rank>\d+)->-1(?![\d/])"
+    r"|(?:Trees \[0\] -1->|Tree 0 : -1 -> )(?P<root>\d+) ?-> ?(?P<under>-?\d+(?:/-?\d+){0,2})"
+)
 _NVLS = LazyRegex(r"NVLS multicast support is (?P<said>(?:not )?available)")
 # Releases up to 2.21 print numbers.
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE")
@@ -154,6 +158,8 @@ def connection(text: str) -> Iterator[Fact]:
     (0, 8, 'NET/IB', True)
     >>> next(connection("n1:1:2 [0] NCCL INFO Channel 00 : 0[1b000] -> 1[1c000] via SHM/direct/direct")).via
     'SHM'
+    >>> next(connection("n1:1:2 [0] NCCL INFO Ring 00 : 3 -> 0 [receive] via NET/IB/0/GDRDMA")).gdr
+    True
     >>> next(connection("n1:1:2 [0] NCCL INFO Channel 00/16 :    0   3   2   1")).chosen
     '0 3 2 1'
     """
@@ -179,6 +185,10 @@ def choice(text: str) -> Iterator[Fact]:
     '24 coll channels, 24 collnet channels, 16 nvls channels, 32 p2p channels'
     >>> next(choice("n1:1:2 [0] NCCL INFO Trees [0] 1/4/-1->0->-1 [1] 1/-1/-1->0->4")).chosen
     '0, then 1 and 4'
+    >>> next(choice("n1:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 [1] -1/-1/-1->0->1|1->0->-1/-1/-1")).chosen
+    '0, then 1'
+    >>> next(choice("n1:1:2 [0] NCCL INFO Trees [0] -1->2->3/-1/-1 [1] 1->2->3/-1/-1")).chosen
+    '2, then 3'
     >>> next(choice("n1:1:2 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 131.9")).chosen
     'AllReduce by RING, SIMPLE'
     """
@@ -350,7 +360,10 @@ FORMATS = (
             " coll channels, ",
             "TUNER/Plugin: Using ",
             " Bytes -> Algo ",
-            "->-1 [1] ",  # only lines of the root of the first tree have it
+            # only lines of the root of the first tree have these
+            "->-1 [1] ",
+            "->-1|-1->",
+            "Trees [0] -1->",
             "INFO Tree 0 : -1 -> ",
             "NVLS multicast support is ",
         ),
