@@ -8,12 +8,11 @@ import os
 import selectors
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from gpudoctor.collect.children.keep import MARK
-from gpudoctor.sources.live import Answer
+from gpudoctor.sources.live import Answer, python_with
 
 MAX_ROUNDS = 2000  # then a new process: what a driver's library leaks stays bounded
 _END = f"\n{MARK}\n".encode()
@@ -63,10 +62,8 @@ class KeptChild:
             process.returncode = -9  # reaping would wait for the kernel: let the destructor believe that it is done
 
     def _start(self) -> subprocess.Popen[bytes]:
-        package = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {package!r}); from gpudoctor.collect.children import keep; keep.main()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code, self.module],
+            [*python_with("from gpudoctor.collect.children import keep; keep.main()"), self.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

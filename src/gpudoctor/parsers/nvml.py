@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from gpudoctor.facts import fact_from
 from gpudoctor.facts.base import Fact, ProbeFailed
@@ -52,8 +53,8 @@ def _read(text: str) -> Iterator[Fact]:
         if not line.startswith("{"):
             continue
         try:
-            entry = json.loads(line)
-        except ValueError:
+            entry = msgspec.json.decode(line)
+        except msgspec.DecodeError:
             continue
         match entry.get("nvml"):
             case "gpu":

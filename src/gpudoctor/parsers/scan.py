@@ -30,6 +30,7 @@ _PROCESS_ROW = re.compile(rb"\|\s+\d+\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?\d+\s+(
 _KERNEL_BANNER = "Linux version "
 _BOOT_MARK = "-- Boot "
 _REBOOT_MARK = "-- Reboot --"
+_LAYOUT = {ord("\n"): None, ord("\t"): None}
 
 
 class LogPattern(msgspec.Struct, frozen=True):
@@ -365,6 +366,10 @@ def _text_for(format_: Format, line: _Line) -> tuple[str, int]:
 
 def decode_lines(raw: bytes) -> str:
     r"""Decode several lines; each is cleaned, line ends (also \r\n and progress bars' \r) become \n."""
+    if raw.isascii():
+        text = raw.decode("ascii")
+        if text.translate(_LAYOUT).isprintable():  # nothing to clean
+            return text
     return "\n".join(
         decode(line.rsplit(b"\r", 1)[-1] if b"\r" in line.rstrip(b"\r") else line) for line in raw.split(b"\n")
     )

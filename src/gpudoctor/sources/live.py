@@ -23,6 +23,7 @@ import msgspec
 
 _ENV = {"LC_ALL": "C", "LANG": "C", "PAGER": "cat", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
 _GRACE = 0.3  # seconds between SIGTERM and giving up
+_SMALL, _GATHER = 4096, 0.004  # bytes; seconds
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -100,9 +101,8 @@ class LiveHost:
             return self._recorded(self.recorded, [module], max_bytes)
         if module == "nvml" and not self.is_this_machine:
             return Answer("skipped", reason="the driver of another root can't be asked")
-        package = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {package!r}); from gpudoctor.collect.children import follow, {module} as m; follow.follow_parent(); m.main()"
-        command = [sys.executable, "-c", code, "--root", str(self.root), *arguments]
+        code = f"from gpudoctor.collect.children import follow, {module} as m; follow.follow_parent(); m.main()"
+        command = [*python_with(code), "--root", str(self.root), *arguments]
         return run_command(command, deadline, max_bytes, stdin=subprocess.PIPE)
 
     def _recorded(self, folder: Path, command: list[str], max_bytes: int) -> Answer:
@@ -115,6 +115,12 @@ class LiveHost:
             code = int(exit_file.read_text().strip() or 0)
         output = path.read_bytes()[:max_bytes]
         return Answer("ok" if code == 0 else "failed", output, "" if code == 0 else f"exit status {code}", code)
+
+
+def python_with(code: str) -> list[str]:
+    """Return the command that runs code of ours in a Python of its own: with our path, so that it need not look for packages."""
+    path = [str(Path(__file__).resolve().parents[2]), *sys.path]
+    return [sys.executable, "-S", "-c", f"import sys; sys.path[:] = {path!r}; {code}"]
 
 
 def recording_name(command: list[str]) -> str:
@@ -171,6 +177,8 @@ def _answer(process: subprocess.Popen[bytes], deadline: float, max_bytes: int) -
             if len(output) > max_bytes:
                 _abandon(process)
                 return Answer("ok", bytes(output[:max_bytes]), f"output cut after {max_bytes} bytes")
+            if len(part) < _SMALL:  # what is printed line by line would wake us for each line
+                time.sleep(_GATHER)
     try:
         code = process.wait(max(0.0, end - time.monotonic()) + _GRACE)
     except subprocess.TimeoutExpired:
