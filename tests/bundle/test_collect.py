@@ -43,6 +43,8 @@ def test_a_snapshot_diagnoses_as_the_live_run_did(gpudoctor, tmp_path, scenario)
     assert snapshot["source"]["problems"] == []
     assert snapshot["status"] == live["status"]
     assert [entry[:3] for entry in shape(snapshot)] == [entry[:3] for entry in shape(live)]
+    for known in ("driver", "cuda", "module", "kernel", "os"):
+        assert snapshot["node"].get(known) == live["node"].get(known), known
     ran = {probe["name"]: probe["status"] for probe in live["probes"] if probe["reason"] != "no open question needs it"}
     assert {probe["name"]: probe["status"] for probe in snapshot["probes"]} == ran
 

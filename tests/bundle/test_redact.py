@@ -175,3 +175,10 @@ def test_the_report_in_the_bundle_is_valid_json(doctor, tmp_path) -> None:
     (tmp_path / "commands").mkdir()
     snapshot = take(doctor, LiveHost(str(tmp_path / "root"), str(tmp_path / "commands")), timeout=30)
     assert json.loads(snapshot.summary["report.json"])["source"]["kind"] == "snapshot"
+
+
+def test_the_kernel_s_version_line_names_no_host():
+    """Once `version` was taken for the host of `Linux version 6.1.0`, and replaced wherever it stood."""
+    redactor = Redactor()
+    redactor.learn("Linux version 6.1.0-13-amd64 (builder@build) (gcc 12)\nLinux gpu-7 6.1.0-13-amd64 #1 SMP\n")
+    assert redactor.redact('{"version": "550.54.15"} on gpu-7') == '{"version": "550.54.15"} on node-1'

@@ -18,7 +18,7 @@ _TOO_COMMON = {
     "root", "ubuntu", "debian", "centos", "rocky", "admin", "user", "users", "nvidia", "gpu", "cuda", "nccl", "localhost", "localdomain",
     "local", "kernel", "linux", "node", "host", "none", "null", "systemd", "docker", "nobody", "daemon", "test", "server", "default", "torch",
     "python", "slurm", "home", "shared", "error", "info", "warning", "name", "service", "data", "compute", "main", "master", "worker", "bin",
-    "internal", "command", "not", "nvrm", "xid", "pid", "unknown", "module", "memory", "network", "driver", "video", "render", "lost", "redacted", "example",
+    "internal", "command", "not", "nvrm", "xid", "pid", "unknown", "module", "memory", "network", "driver", "video", "render", "lost", "redacted", "example", "version", "release",
 }  # fmt: skip
 _PLAIN = re.compile(
     r"^(?:n/?a|none|null|true|false|yes|no|unknown|unset|on|off|-?\d{1,9}(?:\.\d+)?|\*+|<[^>]*>|\[[^\]]*\]|not .*|0x0+)$",
@@ -100,7 +100,7 @@ _WINDOWS_HOME = re.compile(r"(?i)(\b[a-z]:\\+users\\+)([^\\\s\"']{1,64})")
 
 _HOST_PLACES = (
     re.compile(r"^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)) ([A-Za-z0-9][\w.-]*) [\w./()@-]+(?:\[\d+\])?: ", re.MULTILINE),
-    re.compile(r"^Linux ([A-Za-z0-9][\w.-]*) \d+\.\d+", re.MULTILINE),
+    re.compile(r"^Linux (?!version )([A-Za-z0-9][\w.-]*) \d+\.\d+", re.MULTILINE),
     re.compile(r"^(?:\[[^\]]{1,20}\] ?)?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
     re.compile(r"(?im)^[ \t]*(?:static |transient )?host ?name[ \t]*[:=][ \t]*([A-Za-z0-9][\w.-]{0,252})[ \t]*$"),
     re.compile(r"(?i)[\"']host_?(?:name)?[\"']\s*:\s*[\"']([A-Za-z0-9][\w.-]{0,252})[\"']"),
