@@ -287,6 +287,13 @@ def test_a_job_of_several_nodes_gets_its_launch_line(run: Callable[..., Any]) ->
     assert "gpudoctor nccl run --nodes" in done.err
 
 
+def test_one_of_many_copies_refuses(run: Callable[..., Any]) -> None:
+    done = run("--yes", OMPI_COMM_WORLD_SIZE="8", OMPI_COMM_WORLD_RANK="3")
+    assert done.code == 3
+    assert "8 copies of it were started by a launcher" in done.err
+    assert done.out == ""
+
+
 def test_processes_are_named_and_displays_don_t_count() -> None:
     store = FactStore(
         [

@@ -158,9 +158,14 @@ def _run(args: argparse.Namespace) -> int:
 
     from gpudoctor.cli.topo import probe_machine
     from gpudoctor.combiners import combine
-    from gpudoctor.nccl.programs import find_torch, launch_line
+    from gpudoctor.nccl.programs import find_torch, launch_line, launched_with
     from gpudoctor.nccl.trial import Trial, device_names, largest_message, occupied
 
+    if (copies := launched_with(os.environ)) > 1:
+        return _refuse(
+            f"gpudoctor nccl run: {copies} copies of it were started by a launcher, and would disturb each other. "
+            "Start it once, without mpirun or srun; with --nodes it starts the processes of a job itself."
+        )
     machine = probe_machine(args.root, args.commands)
     store = combine(machine.facts, [])
     gpus = [name.strip() for name in args.gpus.split(",")] if args.gpus else device_names(store, os.environ)

@@ -97,6 +97,16 @@ def _pythons(environ: Mapping[str, str]) -> Iterator[str]:
     yield sys.executable
 
 
+def launched_with(environ: Mapping[str, str]) -> int:
+    """Return how many processes a launcher started together with this one; 1 where none did.
+
+    >>> launched_with({"OMPI_COMM_WORLD_SIZE": "8"}), launched_with({"SLURM_STEP_NUM_TASKS": "1"}), launched_with({})
+    (8, 1, 1)
+    """
+    told = (environ.get(name, "") for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"))
+    return max((int(number) for number in told if number.isdigit()), default=1)
+
+
 def launch_line(program: Path, gpus: int, environ: Mapping[str, str]) -> str | None:
     """Return how a job that has several nodes starts the test on all of them; None outside such a job.
 
