@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,16 @@ def test_an_earlier_boot_in_a_sosreport_is_history(doctor, tmp_path):
     put(tmp_path, files)
     report = doctor.diagnose(open_sources([str(tmp_path)]))
     assert report.findings[0].history
+
+
+def test_an_unpacked_sosreport_is_dated_by_its_name(doctor, tmp_path):
+    put(
+        tmp_path,
+        sosreport("n", "sosreport-n-2025-06-01-abcdefg/", {"var/log/messages": b"Jun  1 08:17:02 n kernel: " + XID}),
+    )
+    report = doctor.diagnose(open_sources([str(tmp_path)]))
+    assert report.source.collected_at == "2025-06-01T23:59:59+00:00"
+    assert report.findings[0].first_seen == datetime(2025, 6, 1, 8, 17, 2, tzinfo=timezone.utc).timestamp()
 
 
 def test_several_nodes_in_one_bundle(doctor, tmp_path):

@@ -508,6 +508,31 @@ def systemctl_status(text: str) -> Iterator[Service]:
     yield Service(name=unit["name"], state=state, sub=sub, enabled=enabled, exit_code=code, at=last)
 
 
+_UNIT_ROW = LazyRegex(
+    r"\W*(?P<name>[\w@.\\-]+)\.service\s+(?P<load>[a-z-]+)\s+(?P<state>[a-z]+)\s+(?P<sub>[a-z-]+)(?:\s|$)"
+)
+_OF_GPUS = LazyRegex(r"nvidia|dcgm|docker|containerd|crio|kubelet|slurmd|munge|gdm")
+
+
+def systemctl_list(text: str) -> Iterator[Service]:
+    r"""`systemctl list-units`, all or the failed ones: the services that GPUs, containers and jobs depend on.
+
+    >>> head = "  UNIT                         LOAD   ACTIVE SUB    DESCRIPTION\n"
+    >>> fact = next(systemctl_list(head + "● nvidia-fabricmanager.service loaded failed failed NVIDIA fabric manager service\n"))
+    >>> fact.name, fact.state
+    ('nvidia-fabricmanager', 'failed')
+    """
+    lines = text.split("\n")
+    if lines[0].split()[:4] != ["UNIT", "LOAD", "ACTIVE", "SUB"]:
+        raise NotThisFormat
+    for number, line in enumerate(lines[1:], start=1):
+        if not line.strip():
+            break
+        if (found := _UNIT_ROW.match(line)) and _OF_GPUS.search(found["name"]):
+            state = "not_found" if found["load"] == "not-found" else found["state"]
+            yield Service(name=found["name"], state=state, sub=found["sub"], at=number)
+
+
 _ASKED_STATE = LazyRegex(
     r"systemctl is-active (?P<name>[\w@.-]+)\s*\n\s*(?P<state>active|inactive|failed|activating|unknown)\s*$",
     re.MULTILINE,
@@ -717,6 +742,50 @@ def governor(text: str) -> Iterator[Cpu]:
         raise NotThisFormat
 
 
+_OF_DRIVER = LazyRegex(r"\[?(?:nvidia|nv_|nv-)")
+_LSTART = 5  # words of a start time as `lstart` prints it; as `start` it is one
+
+
+def ps(text: str) -> Iterator[Process]:
+    """What `ps aux` and its kind show of processes that have ended or hang in the driver.
+
+    One program of the driver in state D may just be at work, so it takes two. The table is no proof that another process is gone:
+    bundles ask nvidia-smi at another moment.
+
+    >>> rows = "root 7 0.0 0.0 9 9 ? D Jun01 0:00 nvidia-smi -q\\nroot 8 0.0 0.0 9 9 ? Ds 05:44 0:00 /usr/bin/nvidia-smi"
+    >>> [(p.pid, p.name, p.state) for p in ps("USER PID %CPU %MEM VSZ RSS TTY STAT START TIME COMMAND\\n" + rows)]
+    [(7, 'nvidia-smi', 'D'), (8, 'nvidia-smi', 'D')]
+    """
+    lines = text.split("\n")
+    columns = lines[0].split()
+    state = next((name for name in ("STAT", "S") if name in columns), None)
+    if state is None or "PID" not in columns or columns[-1] not in ("COMMAND", "CMD"):
+        raise NotThisFormat
+    if "STARTED" in columns:
+        at = columns.index("STARTED")
+        columns[at : at + 1] = [f"STARTED{word}" for word in range(_LSTART)]
+    ended: list[Process] = []
+    stuck: list[Process] = []
+    for number, line in enumerate(lines[1:], start=1):
+        values = line.split(None, len(columns) - 1)
+        if len(values) < len(columns):
+            break
+        row = dict(zip(columns, values, strict=True))
+        letter = row[state][0]
+        if letter not in "DZX" or not row["PID"].isdigit():
+            continue
+        name = row[columns[-1]].split()[0].rpartition("/")[2]
+        wchan = row.get("WCHAN", "-")
+        process = Process(at=number, pid=int(row["PID"]), name=name, state=letter, user=row.get("USER"), wchan=None if wchan == "-" else wchan)  # fmt: skip
+        if letter != "D":
+            ended.append(process)
+        elif _OF_DRIVER.match(name):
+            stuck.append(process)
+    yield from ended
+    if len({process.pid for process in stuck}) > 1:
+        yield from stuck
+
+
 _PARAM = LazyRegex(r"(?P<name>[A-Z]\w{2,60}): (?P<value>.*?)\s*$")
 
 
@@ -837,6 +906,13 @@ FORMATS = (
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
     Format("CPU affinity", ("affinity list: ", "Cpus_allowed_list:"), affinity, lines=1),
     Format("NUMA node", ("NUMA node",), node_cpus, lines=1),
+    Format(
+        "systemctl list-units",
+        ("LOAD   ACTIVE SUB", "LOAD      ACTIVE   SUB", "LOAD  ACTIVE SUB"),
+        systemctl_list,
+        lines=5_000,
+    ),
+    Format("ps", ("PID %CPU %MEM", "ADDR    SZ WCHAN", "ADDR SZ WCHAN", "WCHAN  STAT TTY"), ps, lines=200_000),
     Format("/proc/driver/nvidia/params", ("ResmanDebugLevel: ",), driver_params, lines=200),
     Format("CPU governor", ("scaling_governor", 'The governor "'), governor, lines=2),
     Format("stuck process", (" D ", " D+ ", " Ds ", " Dl ", " DN "), stuck_process, lines=1),

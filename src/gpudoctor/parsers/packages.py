@@ -80,18 +80,40 @@ def apt_list(text: str) -> Iterator[Package]:
 
 
 _RPM = LazyRegex(
-    r"^(?P<name>[A-Za-z][\w.+-]*?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?\s*$"
+    r"^(?P<name>[A-Za-z][\w.+-]*?)-(?P<version>(?:\d+:)?\d[\w.~^+]*-[\w.~^+]+?)(?:\.(?:x86_64|aarch64|noarch|i686))?(?:(?:\t|\s{2,})\S.*)?$"
 )
 
 
 def rpm_list(text: str) -> Iterator[Package]:
-    r"""`rpm -qa`, whole or grepped.
+    r"""`rpm -qa`, whole or grepped; sosreports put the date of the installation behind.
 
     >>> next(rpm_list("nvidia-driver-latest-dkms-550.54.15-1.el8.x86_64\n")).name
     'nvidia-driver-latest-dkms'
+    >>> next(rpm_list("nvidia-fabric-manager-550.90.07-1.x86_64              Tue Apr  8 12:41:17 2025\n")).version
+    '550.90.07-1'
     """
     for number, found in _rows(_RPM, text):
         yield package(found["name"], found["version"], "dnf", at=number)
+
+
+_SUSE_ROW = LazyRegex(r"^(?P<name>[A-Za-z][\w.+-]*)\s.*\s(?P<version>[\w.:~^+]+-[\w.~^+]+)$")
+
+
+def suse_list(text: str) -> Iterator[Package]:
+    r"""The list of packages in a supportconfig: name, distribution, version.
+
+    >>> rows = "bash     SUSE Linux Enterprise 15    4.4-9.14.1\nnvidia-compute-G06   (none)   570.86.15-1\n"
+    >>> [(fact.name, fact.branch) for fact in suse_list("NAME     DISTRIBUTION     VERSION\n" + rows)]
+    [('nvidia-compute-G06', 570)]
+    """
+    for number, line in enumerate(text.split("\n")):
+        if number == 0:
+            continue
+        found = _SUSE_ROW.match(line.rstrip())
+        if not found:
+            return
+        if _RELEVANT.search(found["name"]):
+            yield package(found["name"], found["version"], "zypper", at=number)
 
 
 _YUM_ROW = LazyRegex(
@@ -427,12 +449,20 @@ FORMATS = (
             ".el7_",
             ".el8_",
             ".el9_",
+            ".el8.aarch64",
+            ".el9.aarch64",
+            ".el10.aarch64",
+            ".amzn2",
+            ".azl3.",
+            "1.x86_64",
+            "1.aarch64",
             ".fc3",
             ".fc4",
         ),
         rpm_list,
         lines=40,
     ),
+    Format("rpm -qa of a supportconfig", ("DISTRIBUTION                        VERSION",), suse_list, lines=20_000),
     Format("yum list", ("Installed Packages",), yum_list, lines=400),
     Format(
         "package not installed",

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from gpudoctor.sources.archive import zip_members
 from gpudoctor.sources.base import CHUNK, Document, SourceNotes, SourceUnreadable, printable
+from gpudoctor.sources.day import day_in_name
 from gpudoctor.sources.limits import MAX_BYTES, MAX_FILES, MAX_FOLDERS
 from gpudoctor.sources.reading import archived, documents_in
 from gpudoctor.sources.snapshot import MANIFEST
@@ -66,6 +67,7 @@ class FolderSource:
             os.scandir(self.root).close()
         except OSError as error:
             raise SourceUnreadable(f"{self.root}: {_reason(error)}") from None
+        here = self.root.resolve().name
         for path in self._files():
             if not self.notes.account.file():
                 self.notes.incomplete(f"more than {MAX_FILES} files; the rest was not read")
@@ -77,8 +79,13 @@ class FolderSource:
             except OSError as error:
                 self.notes.incomplete(f"{name}: {_reason(error)}")
                 continue
+            day = day_in_name(f"{here}/{name}")  # the times of files are those of copying them, and tell nothing
             with stream:
-                yield from documents_in(shown, ByteStream(_pieces(name, stream, self.notes)), self.notes)
+                for document in documents_in(shown, ByteStream(_pieces(name, stream, self.notes)), self.notes):
+                    document.taken = document.taken or day
+                    yield document
+            if day is not None and not self.notes.dated_by_content:
+                self.notes.collected_at = max(self.notes.collected_at or 0.0, day)
 
     def _files(self) -> Iterator[Path]:
         def failed(error: OSError) -> None:

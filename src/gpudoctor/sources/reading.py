@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from gpudoctor.sources.archive import Packed, archive_kind, tar_files, zip_files
 from gpudoctor.sources.base import Document, SourceNotes
 from gpudoctor.sources.bugreport import is_bug_report, sections
+from gpudoctor.sources.day import day_in_name
 from gpudoctor.sources.journal import export_lines, is_export, is_json, json_lines
 from gpudoctor.sources.limits import MAX_FILES, MAX_LAYERS, MAX_TOTAL
 from gpudoctor.sources.packed import packing, unpack
@@ -70,8 +71,12 @@ def archived(files: Iterable[Packed], prefix: str, notes: SourceNotes, depth: in
         if not notes.account.file():
             notes.incomplete(f"more than {MAX_FILES} files; the rest was not read")
             break
-        newest = max(newest, file.time)
-        yield from documents_in(prefix + file.path, file.stream, notes, depth)
+        path = prefix + file.path
+        taken = min(filter(None, (file.time, day_in_name(path))), default=None)
+        newest = max(newest, taken or 0.0)
+        for document in documents_in(path, file.stream, notes, depth):
+            document.taken = document.taken or taken
+            yield document
     if newest:
         notes.collected_at = max(notes.collected_at or 0.0, newest) if notes.dated_by_content else newest
         notes.dated_by_content = True
