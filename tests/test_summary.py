@@ -57,6 +57,13 @@ def test_a_failure_that_no_rule_can_place_is_not_called_right(doctor):
     assert program.status != "ok"
 
 
+def test_a_driver_that_counts_no_gpu_is_not_called_right(doctor):
+    counted = 'begin nvmlInit\nbegin nvmlDeviceGetCount\n{"nvml": "count", "number": 0}\n{"nvml": "end"}\n'
+    report = doctor.diagnose(TextSource({"nvml": counted, "pci.log": NO_GPU.replace("0x1af4", "0x10de")}))
+    assert report.status != "ok"
+
+
+
 def test_a_machine_without_a_gpu_lacks_no_library(doctor):
     source = TextSource({"nvml.log": NO_LIBRARY, "pci.log": NO_GPU})
     source.notes.kind = "snapshot"

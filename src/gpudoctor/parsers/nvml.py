@@ -74,6 +74,8 @@ def _read(text: str) -> Iterator[Fact]:
                 )
             case "count":
                 yield GpuCount(at=number, seen_by="nvml", number=entry["number"])
+                if entry["number"] == 0:  # as nvidia-smi says it
+                    yield SmiError(at=number, reason="no_devices", message="No devices were found", seen_by="nvml")
             case "hung":
                 yield ProbeFailed(
                     at=number, probe="nvml", status="timeout", reason=f"{entry['function']}:{entry['gpu']}"
