@@ -63,7 +63,6 @@ def test_a_driver_that_counts_no_gpu_is_not_called_right(doctor):
     assert report.status != "ok"
 
 
-
 def test_a_machine_without_a_gpu_lacks_no_library(doctor):
     source = TextSource({"nvml.log": NO_LIBRARY, "pci.log": NO_GPU})
     source.notes.kind = "snapshot"
