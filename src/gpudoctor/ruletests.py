@@ -45,6 +45,7 @@ class Fires(_Case):
     role: Literal["cause", "consequence", "advice"] = "cause"
     subject: str | None = None
     severity: str | None = None
+    confidence: str | None = None
     first: bool = False
 
 
@@ -130,6 +131,8 @@ def _check_fires(fires: Fires, report: Report, rule_id: str) -> str | None:
         return f"{report.findings[0].id} leads the report"
     if fires.severity and finding.severity != fires.severity:
         return f"severity is {finding.severity}, not {fires.severity}"
+    if fires.confidence and finding.confidence != fires.confidence:
+        return f"confidence is {finding.confidence}, not {fires.confidence}"
     if fires.subject and fires.subject not in [s.name for f in found for s in f.subjects]:
         return f"subjects are {[s.name for f in found for s in f.subjects]}, not {fires.subject}"
     texts = " ".join(f.because for f in found)
