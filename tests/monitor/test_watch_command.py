@@ -123,6 +123,17 @@ def test_events_metrics_and_reload(root, watch):
     assert running.errors.read_text().count("\n") == 1
 
 
+def test_a_receiver_that_a_reload_can_not_reach_leaves_everything_as_it_was(root, watch):
+    running = watch("--ndjson")
+    until(running.kinds)
+    (root / "etc/gpudoctor/gpudoctor.toml").write_text('[watch]\non_change = ["/no/such/command"]\n')
+    running.process.send_signal(signal.SIGHUP)
+    until(lambda: "not reloaded: --on-change: /no/such/command: no such command" in running.errors.read_text())
+    report_xid(root)
+    until(lambda: "appeared" in running.kinds())
+    assert running.end() == 0
+
+
 def test_a_second_watch_is_refused_and_names_the_first(root, watch):
     first = watch("--ndjson")
     until(first.kinds)
@@ -232,6 +243,8 @@ REFUSED = {
     "interval": (["--interval", "0"], 64, "--interval: input should be greater"),
     "webhook": (["--webhook", "file:///etc/passwd"], 64, "'file:///etc/passwd' is not of the form https://"),
     "command": (["--on-change", "'"], 64, "--on-change: no closing quotation"),
+    "no command": (["--on-change", "/no/such --now"], 66, "--on-change: /no/such: no such command"),
+    "no host": (["--webhook", "https:///x"], 64, "--webhook: it names no host"),
     "address": (["--listen", "192.0.2.1:9"], 69, "--listen 192.0.2.1:9: cannot assign requested address"),
     "host": (["--listen", "no-such-host.invalid:9"], 69, "--listen no-such-host.invalid:9: "),
     "port": (["--listen", "127.0.0.1:99999"], 69, "--listen"),

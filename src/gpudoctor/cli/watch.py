@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import os
 import shlex
+import shutil
 import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +182,8 @@ class _Watching:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         self.notifier.tell("STOPPING=1")
         for delivery in self.deliveries:
-            delivery.stop()
+            if left := delivery.stop():
+                delivery.complain(f"{left} event{'s' if left > 1 else ''} not delivered at the end")
         if server is not None:
             server.stop()
         self.watch.close()
@@ -269,12 +272,13 @@ class _Watching:
             chosen = settings(self.args, live=True)
             options = _options(self.args, chosen)
             doctor, probes, expected = _parts(self.args, chosen)
+            deliveries = _deliveries(options)
         except Refused as refusal:
             sys.stderr.write(f"gpudoctor watch: not reloaded: {refusal}\n")
         else:
-            deliveries, self.deliveries = self.deliveries, _deliveries(options)
-            for delivery in deliveries:
+            for delivery in self.deliveries:
                 delivery.stop(0.0)
+            self.deliveries = deliveries
             # the socket stays where it is until a restart
             self.options = options.model_copy(update={"listen": self.options.listen})
             self.watch.reload(doctor, probes, self.options, expected)
@@ -296,19 +300,28 @@ def _parts(args: argparse.Namespace, chosen: Settings) -> tuple[Any, list[Probe]
 
 
 def _deliveries(options: WatchOptions) -> list[Delivery]:
+    """Return who gets the events; raises Refused."""
     from gpudoctor.monitor.deliver import Delivery, to_command, to_syslog, to_webhook
+
+    def complaining(name: str) -> Callable[[str], None]:
+        return lambda line: print(f"gpudoctor watch: {name}: {line}", file=sys.stderr)
 
     senders = []
     if options.on_change:
-        senders.append(to_command(options.on_change))
+        if shutil.which(options.on_change[0]) is None:
+            raise Refused(f"--on-change: {options.on_change[0]}: no such command", EXIT_UNREADABLE)
+        senders.append(("--on-change", to_command(options.on_change)))
     if options.webhook:
-        senders.append(to_webhook(options.webhook))
+        try:
+            senders.append(("--webhook", to_webhook(options.webhook)))
+        except ValueError as error:
+            raise Refused(f"--webhook: {error}", 64) from None
     if options.syslog:
         try:
-            senders.append(to_syslog())
+            senders.append(("--syslog", to_syslog()))
         except OSError as error:
             raise Refused(f"--syslog: {error.filename}: {error.strerror}", EXIT_UNAVAILABLE) from None
-    return [Delivery(send) for send in senders]
+    return [Delivery(send, complain=complaining(name)) for name, send in senders]
 
 
 def _step_back() -> None:

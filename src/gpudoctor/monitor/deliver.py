@@ -9,6 +9,8 @@ import queue
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,11 +25,18 @@ _LEVELS = {"critical": logging.ERROR, "warning": logging.WARNING, "info": loggin
 
 
 class Delivery:
-    """A queue with a thread behind it. The oldest event gives way where there are too many."""
+    """A queue with a thread behind it. The oldest event gives way where there are too many.
 
-    def __init__(self, send: Callable[[Event], None], pause: float = 2.0) -> None:
+    complain: gets one line when the receiver begins to refuse events, not one for each of them.
+    """
+
+    def __init__(
+        self, send: Callable[[Event], None], pause: float = 2.0, complain: Callable[[str], None] = lambda line: None
+    ) -> None:
         self.failed = 0
         self._send = send
+        self.complain = complain
+        self._refusing = False
         self._pause = pause
         self._waiting: queue.Queue[Event | None] = queue.Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -44,24 +53,53 @@ class Delivery:
                     self._waiting.get_nowait()
                     self.failed += 1
 
-    def stop(self, patience: float = 2.0) -> None:
-        """Deliver what waits, for a moment."""
+    def stop(self, patience: float = 2.0) -> int:
+        """Deliver what waits, for a moment; returns how many events are left."""
         until = time.monotonic() + patience
         with contextlib.suppress(queue.Full):
             self._waiting.put(None, timeout=patience)
         self._thread.join(max(0.0, until - time.monotonic()))
+        return self._waiting.qsize() if self._thread.is_alive() else 0  # the end's mark stands for the one in work
 
     def _work(self) -> None:
         while (event := self._waiting.get()) is not None:
             for attempt in range(TRIES):
                 try:
                     self._send(event)
-                    break
-                except Exception:  # whatever a receiver does wrong: try again, then count it
+                except Exception as error:  # whatever a receiver does wrong: try again, then count it
                     if attempt + 1 < TRIES:
                         time.sleep(self._pause * 2**attempt)
-            else:
-                self.failed += 1
+                    else:
+                        self._refused(error)
+                else:
+                    self._refusing = False
+                    break
+
+    def _refused(self, error: Exception) -> None:
+        self.failed += 1
+        if not self._refusing:
+            self.complain(f"{reason(error)}; the event is lost")
+        self._refusing = True
+
+
+def reason(error: Exception) -> str:
+    """Say in words why an event was not taken.
+
+    >>> reason(urllib.error.URLError(ConnectionRefusedError(111, "Connection refused"))), reason(TimeoutError("timed out"))
+    ('connection refused', 'timed out')
+    """
+    match error:
+        case urllib.error.HTTPError():
+            return f"it answers {error.code} {error.reason}"
+        case urllib.error.URLError(reason=Exception() as inner):
+            return reason(inner)
+        case subprocess.TimeoutExpired():
+            return f"it has not ended after {error.timeout:g} seconds"
+        case subprocess.CalledProcessError():
+            return f"it ended with status {error.returncode}"
+        case OSError(strerror=str() as words):
+            return words.lower()
+    return str(error) or type(error).__name__
 
 
 def to_command(words: Sequence[str]) -> Callable[[Event], None]:
@@ -81,7 +119,14 @@ def to_command(words: Sequence[str]) -> Callable[[Event], None]:
 
 
 def to_webhook(url: str) -> Callable[[Event], None]:
-    """Post the event as JSON."""
+    """Post the event as JSON; raises ValueError where nothing can be posted to that address."""
+    parts = urllib.parse.urlsplit(url)
+    if not parts.hostname or parts.port == 0:  # a port beyond 65535 raises here
+        raise ValueError("it names no host")
+    if parts.username is not None:
+        raise ValueError("a name and a password in it are not sent; let a command of --on-change do that")
+    if not url.isascii():
+        raise ValueError("write it with ASCII letters alone (%C3%BC for ü, xn-- for names)")
 
     def send(event: Event) -> None:
         request = urllib.request.Request(  # noqa: S310  # the scheme was checked where the option was read
