@@ -18,6 +18,7 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -158,7 +159,9 @@ def main() -> None:
     corpus = found / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     _seed(name, corpus)
-    private = Path(tempfile.mkdtemp(prefix="gpudoctor-fuzz-"))
+    private = found / "private"  # libFuzzer ends the process without a chance to tidy up, so the next run does
+    shutil.rmtree(private, ignore_errors=True)
+    private.mkdir()
     os.chdir(private)
     tempfile.tempdir = str(private)
     inputs = 0
