@@ -281,8 +281,18 @@ def _ras(store: FactStore) -> Iterator[CollectiveSkew]:
     for fact in store.of("ras_group"):
         if isinstance(fact, RasGroup):
             pictures[fact.communicator, fact.operation].append(fact)
+    alone = len(store.of("ras_answer")) == 1
     for groups in pictures.values():
         last = groups[-1]
+        if alone and last.first_rank is not None:
+            yield CollectiveSkew(
+                reason="moment",
+                ranks=f"{last.first_rank} on {last.host}",
+                sequence=last.behind,
+                ahead=last.ahead,
+                where=last.where,
+                time=last.time,
+            )
         same = [group for group in groups if (group.ahead, group.behind) == (last.ahead, last.behind)]
         if len(same) > 1 and same[0].where != same[-1].where:
             named = last.first_rank is not None

@@ -174,7 +174,7 @@ class FlightRecord(Fact, kw_only=True):
 class CollectiveSkew(Fact, kw_only=True):
     """Ranks of one job stand at different operations. reason: lag (same kind, a count behind; lag of many where only their
     number is told), absent, mismatch, init (never set up the communicator that the others have set up or wait in), state (sets
-    up or takes down what the others use, by RAS), silent (no answer to RAS)."""
+    up or takes down what the others use, by RAS), silent (no answer to RAS), moment (lag in the only answer of RAS there is)."""
 
     kind: ClassVar[str] = "collective_skew"
 
@@ -193,6 +193,12 @@ class NcclDeparture(Fact, kw_only=True):
 
     host: str
     reporters: int  # hosts that name it
+
+
+class RasAnswer(Fact, kw_only=True):
+    """One whole answer of NCCL's RAS, whatever it holds."""
+
+    kind: ClassVar[str] = "ras_answer"
 
 
 class RasGroup(Fact, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpudoctor.facts.base import Fact, Probed
-from gpudoctor.facts.comms import RasGroup, RasProcess, RasRank
+from gpudoctor.facts.comms import RasAnswer, RasGroup, RasProcess, RasRank
 from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 from gpudoctor.patterns.lazy import LazyRegex
 from gpudoctor.patterns.text import clean
@@ -66,6 +66,20 @@ def mismatch(text: str) -> Iterator[Fact]:
             last = number
     if not given:
         raise NotThisFormat
+
+
+_SUMMARY = LazyRegex(r"^\s*Nodes +Processes +GPUs +Processes +GPUs\s*$")
+
+
+def summary(text: str) -> Iterator[Fact]:
+    """The head of an answer as text.
+
+    >>> [fact.kind for fact in summary("Job summary\\n===========\\n\\n  Nodes  Processes         GPUs  Processes     GPUs")]
+    ['ras_answer']
+    """
+    if not any(_SUMMARY.match(line) for line in text.split("\n")[1:6]):
+        raise NotThisFormat
+    yield RasAnswer()
 
 
 def _group(
@@ -192,7 +206,7 @@ def answer(text: str) -> Iterator[Fact]:
     >>> lost = {"rank": 3, "host": "192.0.2.2", "pid": 90, "cuda_dev": 0, "status": {"unresponsive": True, "considered_dead": False}}
     >>> text = json.dumps({"nccl_version": "2.29.1", "communicators_count": 1, "communicators": [{"hash": "0xae94423cfbb2ef4a",
     ...     "size": 4, "ranks": [rank(0, 101), rank(1, 100), rank(2, 101)], "missing_ranks": [lost]}]})
-    >>> group, process, _ = answer(text)
+    >>> _, group, process, _ = answer(text)
     >>> group.operation, group.ahead, group.behind, group.first_rank, process.pid, process.state
     ('AllReduce', 101, 100, 1, 90, 'silent')
     """
@@ -207,6 +221,7 @@ def answer(text: str) -> Iterator[Fact]:
         raise Malformed(f"the answer of NCCL's RAS breaks off ({error})") from None
     if not isinstance(data, dict) or not isinstance(data.get("communicators"), list):
         raise NotThisFormat
+    yield RasAnswer(at=text.count("\n", 0, start))
     told: set[tuple[str, int]] = set()
     for entry in _entries(data["communicators"]):
         name = clean(str(entry.get("hash", "")))[:40]
@@ -279,6 +294,7 @@ def _whole(value: Any) -> int:
 
 
 FORMATS = (
+    Format("NCCL RAS, summary", ("Job summary",), summary, lines=6),
     Format("NCCL RAS", (") MISMATCH",), mismatch, lines=200),
     Format("NCCL RAS, status", (") MISMATCH",), status, lines=200),
     Format("NCCL RAS, errors", (") ERROR",), errors, lines=200),
