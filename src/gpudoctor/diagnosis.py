@@ -71,6 +71,8 @@ class Doctor:
     def judge(self, collected: Collected, notes: SourceNotes) -> Report:
         """Infer and resolve: from what was collected to the report."""
         failures: list[str] = [f"rule left out: {fault}" for fault in self.rules.faults]
+        if self.policy.suppressions:
+            failures += self.policy.astray(rule.id for rule in self.rules.rules)
         store = combine(collected.facts, failures)
         inference = infer(self.rules, store, self._evaluate)
         failures += inference.failures

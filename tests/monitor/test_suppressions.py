@@ -162,3 +162,9 @@ def test_what_a_terminal_would_obey_is_taken_out_of_a_reason(tmp_path):
     )
     [known] = read_suppressions(path)
     assert known.reason == "known for long"
+
+
+def test_a_suppression_that_fits_no_rule_is_named():
+    """Misspelt, it would suppress nothing in silence."""
+    report = diagnose(Policy(suppressions=[suppression(id="hardware.fell-of-bus"), suppression(id="hardware")]))
+    assert report.source.problems == ["suppression of hardware.fell-of-bus: no rule has that id or area"]

@@ -40,6 +40,16 @@ class Policy(msgspec.Struct, frozen=True):
                 suppressed.append(Suppressed(finding=finding, suppression=suppression))
         return counted, suppressed
 
+    def astray(self, ids: Iterable[str]) -> list[str]:
+        """Say of each suppression that fits no rule that it does; it was misspelt, or the rule is gone."""
+        known = set(ids)
+        known |= {finding_id.partition(".")[0] for finding_id in known}
+        return [
+            f"suppression of {suppression.id}: no rule has that id or area"
+            for suppression in self.suppressions
+            if suppression.id not in known
+        ]
+
     def expired(self, today: date) -> list[Suppression]:
         """Return the suppressions that no longer hold."""
         return [suppression for suppression in self.suppressions if expired(suppression, today)]

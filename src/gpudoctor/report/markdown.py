@@ -47,7 +47,8 @@ def _report(report: Report) -> Iterator[str]:
         yield ""
         for entry in report.suppressed:
             reason, expires = _escaped(entry.suppression.reason), entry.suppression.expires
-            yield f"- {_escaped(entry.finding.title)} ({_code(entry.finding.key)}): {reason} (until {_escaped(expires)})"
+            until = "" if expires == "never" else f" (until {_escaped(expires)})"
+            yield f"- {_escaped(entry.finding.title)} ({_code(entry.finding.key)}): {reason}{until}"
         yield ""
     if report.expired_suppressions:
         yield "## Suppressions that have expired"
