@@ -307,10 +307,17 @@ def _process_name(pid: int) -> str | None:
 
 def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
     counters = (("replay_errors", 0), ("recovery_errors", 1), ("crc_errors", 3))
+    states: dict[int, int] = {}
     for link in range(nv.NVML_NVLINK_MAX_LINKS):
         state = _guarded("nvmlDeviceGetNvLinkState", index, skip, nv.nvmlDeviceGetNvLinkState, handle, link)
         if state is None:
-            return
+            break
+        states[link] = state
+    active = [link for link, state in states.items() if state]
+    speeds: dict[int, float] = {}
+    if active:  # all in one call, because NVML answers a list of fields
+        speeds = _guarded("nvmlDeviceGetFieldValues", index, skip, _link_speeds, handle, active) or {}
+    for link, state in states.items():
         fields: Fields = {"state": "active" if state else "inactive"}
         if state:
             for name, counter in counters:
@@ -319,6 +326,8 @@ def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
                 if value is not None:
                     fields[name] = value
             fields.update(_far_end(index, handle, skip, link))
+        if link in speeds:
+            fields["speed"] = speeds[link]
         emit("nvlink", index=index, link=link, set=fields)
 
 
@@ -326,7 +335,7 @@ _REMOTE = {0: "gpu", 1: "cpu", 2: "switch"}
 
 
 def _far_end(index: int, handle: Any, skip: set[str], link: int) -> Fields:
-    """What an active link leads to, and how fast it is in GB/s."""
+    """What an active link leads to."""
     fields: Fields = {}
     function = "nvmlDeviceGetNvLinkRemoteDeviceType"
     kind = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
@@ -336,15 +345,17 @@ def _far_end(index: int, handle: Any, skip: set[str], link: int) -> Fields:
     info = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkRemotePciInfo, handle, link)
     if info is not None:
         fields["remote_pci"] = pci_address(text(info.busId))
-    speed = _guarded("nvmlDeviceGetFieldValues", index, skip, _link_speed, handle, link)
-    if speed:
-        fields["speed"] = speed
     return fields
 
 
-def _link_speed(handle: Any, link: int) -> float | None:
-    value = nv.nvmlDeviceGetFieldValues(handle, [(nv.NVML_FI_DEV_NVLINK_GET_SPEED, link)])[0]
-    return value.value.uiVal / 1000 if value.nvmlReturn == nv.NVML_SUCCESS else None
+def _link_speeds(handle: Any, links: list[int]) -> dict[int, float]:
+    """Return the speed of links in GB/s, where the driver tells it."""
+    values = nv.nvmlDeviceGetFieldValues(handle, [(nv.NVML_FI_DEV_NVLINK_GET_SPEED, link) for link in links])
+    return {
+        link: value.value.uiVal / 1000
+        for link, value in zip(links, values, strict=True)
+        if value.nvmlReturn == nv.NVML_SUCCESS and value.value.uiVal
+    }
 
 
 _PATHS = {0: "X", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
