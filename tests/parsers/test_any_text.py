@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpudoctor.facts.base import Fact
+from gpudoctor.parsers.base import Format, NotThisFormat
 from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.scan import Scanner
 
@@ -71,3 +74,17 @@ def test_parsers_take_any_text(text: str) -> None:
 @pytest.mark.parametrize("text", ["# Avg bus bandwidth    : 162.6.3 \n", "some avg10=1.2.3 avg60=1 avg300=1 total=1\n"])
 def test_numbers_that_are_none(text: str) -> None:
     assert SCANNER.scan("text", [text.encode()]).problems == []
+
+
+def test_what_only_looks_like_a_long_format_is_not_read_to_the_end_each_time() -> None:
+    handed = 0
+
+    def none_of_it(text: str) -> Iterator[Fact]:
+        nonlocal handed
+        handed += len(text)
+        raise NotThisFormat
+        yield
+
+    text = b"PID STAT WCHAN  COMMAND\n" * 20_000
+    Scanner((Format("long", ("STAT WCHAN",), none_of_it, lines=200_000),), ()).scan("text", [text])
+    assert handed < 100 * len(text)

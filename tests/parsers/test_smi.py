@@ -127,6 +127,13 @@ def test_xml_counters_and_entities() -> None:
         list(query_xml("<nvidia_smi_log>&bomb;</nvidia_smi_log>"))
 
 
+def test_a_whole_query_tells_the_index_by_its_order() -> None:
+    both = "GPU 00000000:04:00.0\n    Product Name : x\nGPU 00000000:41:00.0\n    Product Name : x\n"
+    for attached, wanted in ((2, [0, 1]), (8, [None, None])):
+        facts = query(f"==============NVSMI LOG==============\nAttached GPUs : {attached}\n{both}")
+        assert [fact.index for fact in facts if isinstance(fact, Gpu)] == wanted
+
+
 def test_csv_of_processes_and_prose() -> None:
     text = "pid, process_name, used_gpu_memory [MiB]\n4242, python3, 1024 MiB\nnot, a, row\n"
     process = of("gpu_process", list(csv(text)))

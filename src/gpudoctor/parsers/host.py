@@ -772,7 +772,9 @@ def ps(text: str) -> Iterator[Process]:
             break
         row = dict(zip(columns, values, strict=True))
         letter = row[state][0]
-        if letter not in "DZX" or not row["PID"].isdigit():
+        if not row["PID"].isdigit() and row["PID"] != "-":  # the next table
+            break
+        if letter not in "DZX" or row["PID"] == "-":
             continue
         name = row[columns[-1]].split()[0].rpartition("/")[2]
         wchan = row.get("WCHAN", "-")

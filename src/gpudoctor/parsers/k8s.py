@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpudoctor.facts.base import Fact
 from gpudoctor.facts.container import K8sDaemonSet, K8sNode, K8sPod, K8sScheduling, RuntimeClass
@@ -13,6 +13,7 @@ from gpudoctor.parsers.base import Format, Malformed, NotThisFormat, yaml_data
 from gpudoctor.patterns.lazy import LazyRegex
 
 _LONGEST = 2000  # lines of an object that is read at once
+_LONGEST_LIST = 100_000
 _MEMBERS = 500  # of a list
 _KINDS = ("Pod", "Node", "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "Job", "CronJob")
 
@@ -368,48 +369,91 @@ def amounts(text: str) -> Iterator[K8sNode]:
 # --- manifests ----------------------------------------------------------------------------------------------------
 
 
+class _Lines:
+    """Finds the lines of an object's fields; members of a list come in the order in which they stand."""
+
+    def __init__(self, lines: list[str], first: int) -> None:
+        self._lines = lines
+        self._at = first
+
+    def find(self, key: str, value: str | None) -> int | None:
+        """Return the next line with that field, and go on behind it; None where there is none."""
+        if value is not None:
+            wanted = re.compile(rf"[\s-]*\"?{key}\"?: [\"']?{re.escape(value)}[\"']?,?\s*$")
+            for number in range(self._at, len(self._lines)):
+                if wanted.match(self._lines[number]):
+                    self._at = number + 1
+                    return number
+        return None
+
+    def place(self) -> int:
+        """Return the line behind which the last field was found."""
+        return self._at
+
+
 def manifest(text: str) -> Iterator[Fact]:
-    r"""A pod, or what makes pods, in YAML or JSON: GPU limits, runtime class, the NVIDIA variables.
+    r"""A pod, or what makes pods, in YAML or JSON: its state, GPU limits, runtime class, the NVIDIA variables.
 
     >>> doc = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  runtimeClassName: nvidia\n  containers:\n  - name: c\n    resources: {limits: {nvidia.com/gpu: 1}}\n"
     >>> pod = next(manifest(doc))
     >>> pod.gpus, pod.runtime_class
     (1, 'nvidia')
+    >>> state = "\n  status: {containerStatuses: [{restartCount: 7, state: {waiting: {reason: CrashLoopBackOff}}}]}"
+    >>> pod = next(manifest(f"- apiVersion: v1\n  kind: Pod\n  metadata: {{name: p}}\n  spec: {{containers: []}}{state}\n- apiVersion: v1"))
+    >>> pod.status, pod.failing, pod.restarts
+    ('CrashLoopBackOff', True, 7)
     """
-    for document in _documents(text):
-        yield from _object(document, 0)
-
-
-def _documents(text: str) -> Iterator[dict[str, Any]]:
-    if text.lstrip().startswith("{"):
-        try:
-            data, _ = json.JSONDecoder().raw_decode(text.lstrip())
-        except json.JSONDecodeError as error:
-            if text.count("\n") >= _LONGEST - 1:  # a list longer than is read at once: its members are read each
-                raise NotThisFormat from None
-            raise Malformed(
-                f"the JSON is cut or damaged ({error.msg}, in line {error.lineno} of it); what follows was not read"
-            ) from None
-        yield data
-        return
     lines = text.split("\n")
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    if margin or not re.match(r"(?:apiVersion|kind): *\S+", lines[0]):
-        raise NotThisFormat
-    end = next(
-        (
-            number
-            for number, line in enumerate(lines)
-            if line.strip() and not re.match(r"[ \t#]|[A-Za-z]\w*:(?:\s|$)|- ", line)
-        ),
-        len(lines),
-    )
-    data = yaml_data("\n".join(lines[:end]))
+    first = next((number for number in range(min(len(lines), 3)) if lines[number].strip() == "{"), None)
+    if first is None and lines[0].lstrip().startswith("{"):
+        first = 0
+    first, data = _from_yaml(lines) if first is None else (first, _from_json(lines, first))
     if isinstance(data, dict):
-        yield data
+        yield from _object(data, 0, _Lines(lines, first))
 
 
-def _object(data: Any, depth: int) -> Iterator[Fact]:
+def _from_json(lines: list[str], first: int) -> Any:
+    try:
+        data, _ = json.JSONDecoder().raw_decode("\n".join(lines[first:]).lstrip())
+    except (json.JSONDecodeError, RecursionError) as error:
+        if len(lines) >= _LONGEST:  # a list longer than is read at once: its members are read each
+            raise NotThisFormat from None
+        where = f", in line {error.lineno} of it" if isinstance(error, json.JSONDecodeError) else ""
+        said = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deep"
+        raise Malformed(f"the JSON is cut or damaged ({said}{where}); what follows was not read") from None
+    return data
+
+
+_YAML_START = LazyRegex(r"(?P<margin> *)(?P<item>- )?(?:apiVersion|kind): *\S+")
+_YAML_KIND = LazyRegex(r"^[ -]*kind: *[\"']?(?P<kind>\w+)")
+
+
+def _from_yaml(lines: list[str]) -> tuple[int, Any]:
+    """Return an object at the left margin, or a member of a list, with its first line: the anchor's, or the one before."""
+    first = 0 if _YAML_START.match(lines[0]) else 1
+    start = _YAML_START.match(lines[first]) if first < len(lines) else None
+    if start is None or (start["margin"] and not start["item"]):
+        raise NotThisFormat
+    margin = len(start["margin"])
+    body: list[str] = []
+    for number, line in enumerate(lines[first:]):
+        if start["item"]:
+            if number and line.strip() and len(line) - len(line.lstrip()) <= margin:
+                break
+            body.append(line[margin + 2 :])
+        elif line.strip() and not re.match(r"[ \t#]|[A-Za-z]\w*:(?:\s|$)|- ", line):
+            break
+        else:
+            body.append(line)
+    kinds = [found["kind"] for line in body[:3] if (found := _YAML_KIND.match(line)) and not line.startswith("  ")]
+    if start["item"] and kinds and kinds[0] not in (*_KINDS, "RuntimeClass"):
+        raise NotThisFormat
+    if len(lines) >= _LONGEST and any(line.startswith("items:") for line in body):
+        raise NotThisFormat  # a list longer than is read at once: its members are read each
+    return first, yaml_data("\n".join(body))
+
+
+def _object(data: Any, depth: int, lines: _Lines) -> Iterator[Fact]:
     if not isinstance(data, dict) or depth > 3:
         return
     kind = data.get("kind")
@@ -418,16 +462,16 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
     if (
         isinstance(kind, str) and kind.endswith("List") and "items" in data
     ):  # kubectl's own, the API's PodList, NodeList
-        yield from _members(kind, data["items"] or [], depth + 1)
+        yield from _members(kind, data["items"] or [], depth + 1, lines)
         return
     wrong = next((key for key in ("metadata", "spec", "status") if not isinstance(data.get(key) or {}, dict)), None)
     if kind in _KINDS and wrong:
         raise Malformed(f"the {kind} {name} has a {wrong} that holds no fields; it was not read")
     if kind == "RuntimeClass" and data.get("handler"):
-        yield RuntimeClass(name=name, handler=str(data["handler"]))
+        yield RuntimeClass(name=name, handler=str(data["handler"]), at=lines.find("name", name) or lines.place())
         return
     if kind == "Node":
-        yield _node_object(name, data)
+        yield _node_object(name, data, lines.find("name", name) or lines.place())
         return
     spec = data.get("spec")
     for _ in range(3):  # Deployment -> template -> spec; CronJob -> jobTemplate -> spec -> template -> spec
@@ -436,6 +480,11 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
             spec = inner.get("spec") if isinstance(inner, dict) else spec
     if not isinstance(spec, dict) or not isinstance(spec.get("containers"), list):
         return
+    yield _pod_object(name, data, spec, lines)
+
+
+def _pod_object(name: str, data: dict[str, Any], spec: dict[str, Any], lines: _Lines) -> K8sPod:
+    at = lines.find("name", name)
     gpus, visible, privileged = 0, None, False
     for container in spec["containers"]:
         if not isinstance(container, dict):
@@ -452,11 +501,14 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
         security = container.get("securityContext")
         privileged |= isinstance(security, dict) and security.get("privileged") is True
     status = data["status"] if isinstance(data.get("status"), dict) else {}
+    metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
     reason = _text(status.get("reason"))
-    yield K8sPod(
+    state = _state_of_containers(status)
+    shown = reason or state.reason
+    pod = K8sPod(
         name=name,
         namespace=_text(metadata.get("namespace")),
-        status=reason or _text(status.get("phase")),
+        status=shown or _text(status.get("phase")),
         reason=reason,
         message=(_text(status.get("message")) or "")[:300] or None,
         gpus=gpus,
@@ -465,10 +517,49 @@ def _object(data: Any, depth: int) -> Iterator[Fact]:
         on_node=_text(spec.get("nodeName")),
         visible_devices=visible,
         privileged=privileged,
+        restarts=state.restarts,
+        exit_code=state.exit_code,
+        at=at or lines.place(),
     )
+    pod.failing = bool(pod.status and _FAILING.match(pod.status)) if status else None
+    where = lines.find("reason", shown.removeprefix("Init:")) if shown else None
+    pod.at_fields = {"status": where} if where is not None else {}
+    return pod
 
 
-def _members(kind: str, items: Any, depth: int) -> Iterator[Fact]:
+class _Containers(NamedTuple):
+    """What the containers of a pod come to, as kubectl sums them up."""
+
+    reason: str | None = None
+    restarts: int | None = None
+    exit_code: int | None = None
+
+
+def _state_of_containers(status: dict[str, Any]) -> _Containers:
+    found = _Containers()
+    for key, prefix in (("initContainerStatuses", "Init:"), ("containerStatuses", "")):
+        listed = status.get(key)
+        for container in listed if isinstance(listed, list) else ():
+            if not isinstance(container, dict):
+                continue
+            restarts = container.get("restartCount")
+            if isinstance(restarts, int):
+                found = found._replace(restarts=max(found.restarts or 0, restarts))
+            for when in ("state", "lastState"):
+                states = container.get(when)
+                for name in ("waiting", "terminated"):
+                    detail = states.get(name) if isinstance(states, dict) else None
+                    if not isinstance(detail, dict):
+                        continue
+                    reason, code = detail.get("reason"), detail.get("exitCode")
+                    if when == "state" and isinstance(reason, str) and reason not in ("Completed", "PodInitializing"):
+                        found = found._replace(reason=found.reason or prefix + reason)
+                    if isinstance(code, int) and code:
+                        found = found._replace(exit_code=found.exit_code or code)
+    return found
+
+
+def _members(kind: str, items: Any, depth: int, lines: _Lines) -> Iterator[Fact]:
     """Read the members of a list; says at the end what was wrong with some."""
     if not isinstance(items, list):
         raise Malformed(f"the {kind}'s items are no list; nothing of it was read")
@@ -477,7 +568,7 @@ def _members(kind: str, items: Any, depth: int) -> Iterator[Fact]:
         try:
             if not isinstance(member, dict):
                 raise Malformed("it is no object")
-            yield from _object({"kind": kind.removesuffix("List"), **member}, depth)
+            yield from _object({"kind": kind.removesuffix("List"), **member}, depth, lines)
         except Malformed as error:
             wrong.append(f"item {number}: {error}")
     if wrong:
@@ -489,7 +580,7 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _node_object(name: str, data: dict[str, Any]) -> K8sNode:
+def _node_object(name: str, data: dict[str, Any], at: int) -> K8sNode:
     status = data["status"] if isinstance(data.get("status"), dict) else {}
 
     def count(key: str) -> int | None:
@@ -504,8 +595,19 @@ def _node_object(name: str, data: dict[str, Any]) -> K8sNode:
     metadata = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
     labels = metadata["labels"] if isinstance(metadata.get("labels"), dict) else {}
     info = status["nodeInfo"] if isinstance(status.get("nodeInfo"), dict) else {}
+    conditions = status.get("conditions")
+    ready = next(
+        (
+            str(condition.get("status"))
+            for condition in (conditions if isinstance(conditions, list) else ())
+            if isinstance(condition, dict) and condition.get("type") == "Ready"
+        ),
+        None,
+    )
     return K8sNode(
+        at=at,
         name=name,
+        ready=None if ready is None else ready == "True",
         capacity=count("capacity"),
         allocatable=count("allocatable"),
         withheld=_difference(count("capacity"), count("allocatable")),
@@ -532,5 +634,8 @@ FORMATS = (
     Format("kubectl get nodes", ("NAME ",), node_list, lines=300),
     Format("node status", ("allocatable:", "capacity:"), amounts, lines=60),
     Format("kubectl describe", ("Name:  ", "Capacity:"), described, lines=300),
-    Format("Kubernetes object", ("apiVersion: ", "kind: Pod", "kind: Deployment", '"apiVersion": '), manifest, lines=_LONGEST, back=1),
+    Format("Kubernetes object", ("apiVersion: ",), manifest, lines=_LONGEST, back=1),
+    Format("Kubernetes object", ('"apiVersion": ',), manifest, lines=_LONGEST, back=2),
+    # What `kubectl cluster-info dump` prints: its members tell neither their kind nor a version.
+    Format("Kubernetes object", ('"kind": "NodeList"', '"kind": "PodList"'), manifest, lines=_LONGEST_LIST, back=1),
 )  # fmt: skip

@@ -23,6 +23,8 @@ MAX_FOLDED = (
     2000  # different facts that are folded; once there are more, one of each group of a format with groups is kept
 )
 MAX_ALIKE = 50_000  # messages of one text that are remembered so that they need not be read again
+# Characters that a format may be given before it gets few lines at a time, and how often over it may be given a text.
+_HANDED_FREELY, _HANDED_AGAIN, _FEW_LINES = 4 << 20, 4, 60
 _CONTINUATION = LazyRegex(r"^\s*(?:NVRM|nvidia-modeset):\s*")
 _REPEATED = LazyRegex(r"message repeated (\d+) times")
 # A row of nvidia-smi's process list: the name in it is the program's choice, not a message of anybody.
@@ -156,6 +158,7 @@ class _TextScan:
         self._equal: dict[tuple[object, ...], Fact] = {}
         self._distinct: dict[object, int] = {}  # pattern, or group of facts -> different ones
         self._alike: dict[tuple[str, int, bytes], list[Fact]] = {}  # what lines of this message gave
+        self._handed: dict[str, int] = {}  # format -> characters that it was given to read
         self._last: dict[int, tuple[Fact, int, bytes]] = {}  # fact -> the last line that repeats it
         self._boot = 0
         self._uptime = 0.0
@@ -265,7 +268,11 @@ class _TextScan:
     def _parse(self, format_: Format, line: _Line) -> list[Fact]:
         """Read a format; returns the facts that it gave or repeated."""
         number = line.number
-        text, first = _text_for(format_, line)
+        handed = self._handed.get(format_.name, 0)
+        # What looks like the start of a long format again and again, and is none, must not be read to the end each time.
+        much = handed > _HANDED_FREELY + _HANDED_AGAIN * self.bytes_read
+        text, first = _text_for(format_, line, min(format_.lines, _FEW_LINES) if much else format_.lines)
+        self._handed[format_.name] = handed + len(text)
         lines = text.split("\n")
         last = -1
         stamp: Stamp | None = None
@@ -343,10 +350,10 @@ class _TextScan:
         return Scanned(self.facts, self.formats, self.problems, self.bytes_read)
 
 
-def _text_for(format_: Format, line: _Line) -> tuple[str, int]:
-    """Return what a format reads from this line on, and the number of its first line."""
+def _text_for(format_: Format, line: _Line, lines: int) -> tuple[str, int]:
+    """Return what a format reads from this line on, so many lines, and the number of its first line."""
     first = line.number
-    if format_.lines == 1 and not format_.back and line.raw.find(b"\r", line.start, line.stop) < 0:
+    if lines == 1 and not format_.back and line.raw.find(b"\r", line.start, line.stop) < 0:
         return line.text, first
     raw, before = line.window.wide
     start = line.start + before
@@ -356,7 +363,7 @@ def _text_for(format_: Format, line: _Line) -> tuple[str, int]:
         start = raw.rfind(b"\n", 0, start - 1) + 1
         first -= 1
     end = start
-    for _ in range(format_.lines):
+    for _ in range(lines):
         end = raw.find(b"\n", end) + 1
         if end == 0:
             end = len(raw)

@@ -308,6 +308,9 @@ def query(text: str) -> Iterator[Fact]:
     if not builders and "attached gpus" not in top:
         raise NotThisFormat
     yield from _top(top)
+    if str(len(builders)) == top.get("attached gpus", ("", 0))[0]:
+        for index, builder in enumerate(builders):  # nvidia-smi goes through all GPUs in the order of their index
+            builder.gpu.index = index
     for builder in builders:
         yield from builder.facts()
     if builders:
@@ -456,11 +459,12 @@ def query_xml(text: str) -> Iterator[Fact]:
         name: (element.text or "", first) for name in _TOP if (element := root.find(name.replace(" ", "_"))) is not None
     }
     yield from _top(top)
-    for order, element in enumerate(root.iter("gpu")):
-        if "id" not in element.attrib:
-            continue
+    given = [(order, element) for order, element in enumerate(root.iter("gpu")) if "id" in element.attrib]
+    whole = str(len(given)) == top.get("attached gpus", ("", 0))[0].strip()
+    for index, (order, element) in enumerate(given):
         where = places[order] if order < len(places) else {}
         builder = _Builder(element.attrib["id"], where.get("gpu", first))
+        builder.gpu.index = index if whole else None
         _walk(builder, element, [], where)
         yield from builder.facts()
     yield Probed(what="gpu", at=first + body.count("\n"))
