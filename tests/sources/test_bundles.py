@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.diagnosis import Doctor
+from gpudoctor.report.text import render_text
 from gpudoctor.sources.open import open_sources
 
 from .test_archives import XID, tar, zipped  # isort: skip
@@ -147,6 +148,31 @@ def test_a_must_gather(doctor, tmp_path):
     report = doctor.diagnose(open_sources([str(tmp_path / "m.tar.gz")]))
     assert report.source.kind == "must-gather"
     assert report.findings[0].id == "hardware.fell-off-bus"
+
+
+def test_the_nodes_of_a_must_gather_have_their_own_names(doctor, tmp_path):
+    extended = (
+        b"\n"
+        + b"_" * 44
+        + b"\n\nlspci -vvv output (via must-gather extended diagnostics)\n\n3b:00.0 3D controller: NVIDIA Corporation GA100 (rev ff)\n\t!!! Unknown header type 7f\n"
+    )
+    put(
+        tmp_path / "nvidia-gpu-operator_20250707_1843",
+        {
+            "gpu_operand_pods.status": b"NAME READY STATUS\n",
+            "nvidia-bug-report_worker-1.example.net.log.gz": gzip.compress(
+                bug_report("nvidia-driver-daemonset-abcde", XID) + extended
+            ),
+            "nvidia-bug-report_worker-2.example.net.log.gz": gzip.compress(
+                bug_report("nvidia-driver-daemonset-fghij", b"")
+            ),
+        },
+    )
+    report = doctor.diagnose(open_sources([str(tmp_path)]))
+    assert [node.source.path for node in report.nodes][:2] == ["worker-1.example.net", "worker-2.example.net"]
+    assert report.source.problems == []
+    assert any("extended diagnostics): lspci" in part for part in report.source.read)
+    assert render_text(report).splitlines()[1].startswith("2 nodes")
 
 
 def test_what_a_bug_report_cannot_know(doctor, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import msgspec
@@ -17,6 +18,8 @@ from gpudoctor.sources.base import Document, Source, SourceNotes
 from gpudoctor.sources.snapshot import Manifest
 
 _HEADING = " § "
+_DRIVER_POD = re.compile(r"nvidia-.*daemonset")
+_NODE_IN_NAME = re.compile(r"(?:^|/)nvidia-bug-report_(?P<node>[\w.-]+?)\.log(?:\.\w+)*$")
 
 
 class Part(msgspec.Struct):
@@ -131,7 +134,7 @@ def _place(name: str, root: str) -> str:
 
 def _by_node(bundles: dict[str, Collected], loose: dict[str, Collected], notes: SourceNotes, apart: bool) -> list[Part]:
     """Join what belongs to one node. Where only one is known by name, everything is about it."""
-    hosts = {root: _host(collected) for root, collected in bundles.items()}
+    hosts = {root: _host(root, collected) for root, collected in bundles.items()}
     several = apart and len({host for host in hosts.values() if host}) > 1
     parts: dict[str, Part] = {}
     for root, collected in bundles.items():
@@ -152,10 +155,14 @@ def _beside(folder: str, hosts: dict[str, str]) -> str:
         folder = folder.rpartition("/")[0]
 
 
-def _host(collected: Collected) -> str:
-    """Return the name of the machine that a bundle is about, as it calls itself."""
-    for fact in collected.facts:
-        if fact.kind == "kernel" and fact.node:
-            return fact.node
-    seen = Counter(fact.node for fact in collected.facts if isinstance(fact, LogLine) and fact.node)
-    return str(seen.most_common(1)[0][0]) if seen else ""
+def _host(root: str, collected: Collected) -> str:
+    """Return the name of the machine that a bundle is about, as it calls itself.
+
+    In a driver pod a bug report knows the pod's name only; the GPU operator's must-gather puts the node's into the file's name.
+    """
+    host = next((fact.node for fact in collected.facts if fact.kind == "kernel" and fact.node), None)
+    if host is None:
+        seen = Counter(fact.node for fact in collected.facts if isinstance(fact, LogLine) and fact.node)
+        host = str(seen.most_common(1)[0][0]) if seen else ""
+    named = _NODE_IN_NAME.search(root)
+    return named["node"] if named and _DRIVER_POD.match(host) else host

@@ -54,7 +54,7 @@ def node_words(report: Report, between: str = ", ") -> str:
         kinds.append(f"{unnamed} {'other ' if kinds else ''}GPU{'s' if unnamed > 1 else ''}")
     driver = node.get("driver") or node.get("module")
     parts = [
-        f"{len(report.nodes)} nodes" if report.nodes else "",
+        f"{sum(each.source.path != report.source.path for each in report.nodes)} nodes" if report.nodes else "",
         str(node.get("host") or ""),
         " and ".join(kinds),
         f"driver {driver}" if driver else "",
