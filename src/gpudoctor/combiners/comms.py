@@ -20,7 +20,7 @@ from gpudoctor.facts.comms import (
     RasRank,
 )
 from gpudoctor.facts.gpu import PeerAccess, TopologyPath
-from gpudoctor.facts.host import RdmaPort
+from gpudoctor.facts.host import RdmaPort, RdmaTest
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import bandwidth
 
@@ -390,6 +390,7 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
         if isinstance(fact, NcclProcess) and fact.nics:
             nics[_source(fact)] = max(nics.get(_source(fact), 0), fact.nics)
     sockets = {_source(job) for job in jobs if job.network == "Socket"}
+    moved = max(_moved(store), key=lambda fact: fact.rate or 0.0, default=None)
     for test in store.of("nccl_test"):
         if not isinstance(test, NcclTest) or test.busbw_max is None or not test.size_max:
             continue
@@ -402,12 +403,23 @@ def _expect(store: FactStore, jobs: list[NcclJob]) -> None:
             if (test.gpus_per_node or 1) < _WHOLE_NODE:
                 used = min(used, test.gpus_per_node or 1)  # a GPU sends through the adapter next to it
             expected = bandwidth.across_nodes(test.gpu_name, test.gpus_per_node, used, rate)
+            if test.gpus_per_node == 1 and moved:
+                expected = bandwidth.beside(moved.rate or 0.0, moved.device)
         if expected is None:
             continue
         test.expected_low, test.expected_high, test.expectation = expected.low, expected.high, expected.why
         part = bandwidth.ramp(test.size_max)
         if part is not None:
             test.shortfall = test.busbw_max < expected.low * part * bandwidth.share(test.collective)
+
+
+def _moved(store: FactStore) -> Iterator[RdmaTest]:
+    """The tests of perftest whose result NCCL's can be held against, where there was one adapter to test."""
+    tests = [
+        fact for fact in store.of("rdma_test") if isinstance(fact, RdmaTest) and fact.operation == "write" and fact.rate
+    ]
+    if len({fact.device for fact in tests}) == 1:
+        yield from tests
 
 
 def _only_name(store: FactStore) -> str | None:

@@ -21,6 +21,7 @@ _SHARE = {
     "hypercube": 0.2,
 }
 _NIC_SHARE = 0.45  # of the adapters' sum: healthy clusters reach 0.9 and more, odd topologies two thirds
+_MEASURED_SHARE = 0.7  # of what a bandwidth test moved through the one adapter in use
 _DEFAULT_NIC = 100.0  # Gb/s where the port's rate is not known: the slowest adapter that GPU nodes are sold with
 
 
@@ -127,6 +128,18 @@ def across_nodes(name: str | None, per_node: int | None, nics: int, rate: float 
     if inside and inside.low < low:
         low, why = inside.low, f"{why}; {inside.why}"
     return Expectation(round(low, 1), round(high, 1), why)
+
+
+def beside(moved: float, device: str) -> Expectation:
+    """Expect the bandwidth of all_reduce with one GPU per node, where a test of perftest moved so much (Gb/s) through its adapter.
+
+    >>> beside(395.0, "mlx5_0").low
+    34.6
+    """
+    total = moved / 8
+    return Expectation(
+        round(_MEASURED_SHARE * total, 1), round(total, 1), f"ib_write_bw moves {moved:.0f} Gb/s through {device}"
+    )
 
 
 def share(collective: str | None) -> float:
