@@ -9,9 +9,12 @@ from itertools import pairwise
 
 import pytest
 
+from gpudoctor.facts.container import K8sPod
 from gpudoctor.parsers.base import Malformed, NotThisFormat
 from gpudoctor.parsers.container import compose_file
+from gpudoctor.parsers.formats import FORMATS
 from gpudoctor.parsers.k8s import component_of, described, manifest, pod_row, scheduling
+from gpudoctor.parsers.scan import Scanner
 
 
 @pytest.mark.parametrize(
@@ -157,3 +160,39 @@ def test_an_empty_list_and_the_api_s_own_lists_are_read():
     member = {name: value for name, value in NODE.items() if name != "kind"}
     [node] = manifest(json.dumps({"apiVersion": "v1", "kind": "NodeList", "items": [member]}))
     assert (node.name, node.capacity) == ("a", 8)
+
+
+def test_each_member_of_a_list_has_its_line_and_its_containers_tell_the_state() -> None:
+    def pod(name: str, state: dict[str, object]) -> dict[str, object]:
+        status = {"phase": "Running", "containerStatuses": [{"name": "c", "restartCount": 7, "state": state}]}
+        return {"metadata": {"name": name}, "spec": {"containers": [{"name": "c"}]}, "status": status}
+
+    pods = [
+        pod("nvidia-driver-daemonset-a", {"running": {}}),
+        pod("nvidia-driver-daemonset-b", {"waiting": {"reason": "CrashLoopBackOff"}}),
+    ]
+    text = json.dumps({"kind": "PodList", "apiVersion": "v1", "items": pods}, indent=4)
+    first, second = manifest(text)
+    assert (first.status, first.failing, second.status, second.failing, second.restarts) == (
+        "Running",
+        False,
+        "CrashLoopBackOff",
+        True,
+        7,
+    )
+    lines = text.split("\n")
+    assert '"nvidia-driver-daemonset-b"' in lines[second.at]
+    assert '"CrashLoopBackOff"' in lines[second.at_fields["status"]]
+
+
+def test_members_of_a_list_too_long_for_one_look() -> None:
+    member = "- apiVersion: v1\n  kind: Pod\n  metadata:\n" + "".join(f"    k{n}: v\n" for n in range(300))
+    spec = "  spec: {containers: []}\n"
+    bad = f"{spec}  status:\n    initContainerStatuses:\n    - state:\n        waiting:\n          reason: ImagePullBackOff\n"
+    members = "".join(f"{member}    name: p{n}\n{bad if n == 9 else spec}" for n in range(12))
+    text = f"apiVersion: v1\nitems:\n{members}kind: List\n"
+    facts = Scanner(FORMATS, ()).scan("pods.yaml", [text.encode()]).facts
+    pods = [fact for fact in facts if isinstance(fact, K8sPod)]
+    assert [pod.name for pod in pods] == [f"p{n}" for n in range(12)]
+    assert [(pod.name, pod.status) for pod in pods if pod.failing] == [("p9", "Init:ImagePullBackOff")]
+    assert pods[9].where.text == "name: p9"

@@ -377,11 +377,11 @@ class _Lines:
         self._at = first
 
     def find(self, key: str, value: str | None) -> int | None:
-        """Return the next line with that field, and go on behind it; None where there is none."""
+        """Return the next line with that field, and go on behind it; None where there is none near."""
         if value is not None:
             wanted = re.compile(rf"[\s-]*\"?{key}\"?: [\"']?{re.escape(value)}[\"']?,?\s*$")
-            for number in range(self._at, len(self._lines)):
-                if wanted.match(self._lines[number]):
+            for number in range(self._at, min(self._at + _LONGEST, len(self._lines))):
+                if key in self._lines[number] and wanted.match(self._lines[number]):
                     self._at = number + 1
                     return number
         return None
@@ -523,7 +523,7 @@ def _pod_object(name: str, data: dict[str, Any], spec: dict[str, Any], lines: _L
     )
     pod.failing = bool(pod.status and _FAILING.match(pod.status)) if status else None
     where = lines.find("reason", shown.removeprefix("Init:")) if shown else None
-    pod.at_fields = {"status": where} if where is not None else {}
+    pod.at_fields = {"status": where, "failing": where} if where is not None else {}
     return pod
 
 

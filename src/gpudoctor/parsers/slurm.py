@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from gpudoctor.facts.container import SlurmGres, SlurmJob, SlurmNode
 from gpudoctor.facts.host import Config
@@ -179,6 +181,63 @@ def batch_script(text: str) -> Iterator[SlurmJob]:
     yield SlurmJob(at=last, gpus=gpus, partition=partition, seen_by="script")
 
 
+_LISTS = LazyRegex(r'\s*"(?P<list>nodes|jobs)"\s*:\s*(?=\[)')
+_TRES = LazyRegex(r"gres/gpu(?::[\w.-]+)?=(\d+)")
+
+
+def data_json(text: str) -> Iterator[SlurmNode | SlurmJob]:
+    r"""`scontrol show node --json`, `sinfo --json`, `squeue --json`: the list of nodes or jobs in it.
+
+    >>> sample = '"nodes": [{"name": "n1", "state": ["IDLE", "DRAIN"], "reason": "gres/gpu count too low (3 < 4)", "gres": "gpu:4"}]'
+    >>> node = next(data_json(sample)); node.name, node.state, node.drained, node.count_low
+    ('n1', 'IDLE+DRAIN', True, True)
+    """
+    found = _LISTS.match(text)
+    if not found:
+        raise NotThisFormat
+    try:
+        listed, _ = json.JSONDecoder().raw_decode(text, found.end())
+    except (ValueError, RecursionError):
+        raise NotThisFormat from None
+    keys = ("name", "state") if found["list"] == "nodes" else ("job_id", "job_state")
+    members = [each for each in listed if isinstance(each, dict) and all(key in each for key in keys)]
+    if not members:
+        raise NotThisFormat
+    lines, at = text.split("\n"), 0
+    for member in members:
+        value = json.dumps(member[keys[0]])
+        at = next(
+            (n for n in range(at, len(lines)) if re.match(rf'.*"{keys[0]}"\s*:\s*{re.escape(value)}', lines[n])), at
+        )
+        yield _node_of(member, at) if found["list"] == "nodes" else _job_of(member, at)
+        at = min(at + 1, len(lines) - 1)
+
+
+def _words(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _node_of(member: dict[str, Any], at: int) -> SlurmNode:
+    flags = member.get("state_flags")
+    state = _words(member["state"]) + (f"+{_words(flags)}" if isinstance(flags, list) and flags else "")
+    gres, used, reason = (str(member.get(key) or "") or None for key in ("gres", "gres_used", "reason"))
+    return _slurm_node(str(member["name"]), state, reason, at, gres=gres, used=used)
+
+
+def _job_of(member: dict[str, Any], at: int) -> SlurmJob:
+    tres = _TRES.search(str(member.get("tres_req_str") or member.get("tres_alloc_str") or ""))
+    reason = str(member.get("state_reason") or "None")
+    return SlurmJob(
+        at=at,
+        id=str(member["job_id"]),
+        gpus=int(tres[1]) if tres else 0 if member.get("tres_req_str") else None,
+        partition=str(member.get("partition") or "") or None,
+        state=_words(member["job_state"]),
+        reason=None if reason == "None" else reason,
+        seen_by="scontrol",
+    )
+
+
 # --- configuration ------------------------------------------------------------------------------------------------
 
 _RANGE = LazyRegex(r"\[([\d,-]+)\]")
@@ -307,6 +366,7 @@ FORMATS: tuple[Format, ...] = (
     Format("sinfo -R", ("REASON ",), sinfo_reasons, lines=200),
     Format("sinfo table", ("REASON",), sinfo_table, lines=200),
     Format("scontrol show job", ("JobId=",), show_job, lines=60),
+    Format("Slurm's JSON", ('"nodes": [', '"jobs": ['), data_json, lines=200_000),
     Format("batch script", ("#SBATCH",), batch_script, lines=60),
     Format("gres.conf", ("AutoDetect=", "Name=gpu"), gres_conf, lines=200),
     Format("slurm.conf node", ("NodeName=",), conf_node, lines=1),
