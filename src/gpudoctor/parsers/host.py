@@ -603,6 +603,22 @@ def device_node_absent(text: str) -> Iterator[DeviceNode]:
     yield DeviceNode(path=found["path"].rstrip("'\""), present=False)
 
 
+_LISTED_DEV = LazyRegex(r"\bls\s+(?:-\w+\s+)*/dev/?\s*\|\s*[ef]?grep\s+(?:-\w+\s+)*[\"']?nv(?:idia)?[\"']?\s*$")
+_NEXT_PROMPT = LazyRegex(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]|[$#%]|\S+[$#])(?:\s|$)")
+
+
+def device_nodes_grep(text: str) -> Iterator[DeviceNode]:
+    r"""`ls /dev | grep nvidia` in a pasted session that shows nothing before the next prompt.
+
+    >>> fact = next(device_nodes_grep("$ ls /dev | grep -i nvidia\n$ lsmod\n")); fact.path, fact.present
+    ('/dev/nvidia*', False)
+    """
+    asked, _, rest = text.partition("\n")
+    if not _LISTED_DEV.search(asked.rstrip()) or not _NEXT_PROMPT.match(rest):
+        raise NotThisFormat
+    yield DeviceNode(path="/dev/nvidia*", present=False)
+
+
 _PS = LazyRegex(
     r"^(?:(?P<user>[a-z_][\w-]*\+?)\s+)?(?P<pid>\d+)\s.*?\s(?P<state>D[sLl+<N]{0,3})\s.*?(?P<name>\[?nvidia[\w./-]*\]?|nv_queue|nv_open_q|python3?\S*)(?:\s|$)"
 )
@@ -906,6 +922,7 @@ FORMATS = (
     Format("systemctl status", (".service - ",), systemctl_status, lines=16, answers=("service",)),
     Format("/dev/nvidia*", ("/dev/nvidia", " nvidia0", " nvidiactl"), device_nodes, lines=40),
     Format("device node missing", ("/dev/nvidia",), device_node_absent, lines=1),
+    Format("ls /dev | grep", ("/dev | grep", "/dev |grep", "/dev/ | grep", "/dev/ |grep"), device_nodes_grep, lines=2),
     Format("CPU affinity", ("affinity list: ", "Cpus_allowed_list:"), affinity, lines=1),
     Format("NUMA node", ("NUMA node",), node_cpus, lines=1),
     Format(
