@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gpudoctor.facts.base import Fact
-from gpudoctor.facts.framework import ArchSupport, FrameworkBuild, PythonPackage, VersionConflict
+from gpudoctor.facts.framework import ArchSupport, FrameworkBuild, PythonPackage, RefusedRelease, VersionConflict
 from gpudoctor.facts.gpu import GpuProduct
 from gpudoctor.facts.store import FactStore
 from gpudoctor.knowledge import drivers, frameworks
@@ -236,14 +236,39 @@ def package_conflicts(store: FactStore) -> Iterable[VersionConflict]:
     yield from _wheels(packages)
 
 
+_ALL_RELEASES_KNOWN = ("torch", "tensorflow")  # the tables hold every minor release of these
+
+
+def _missing_for_all(refused: RefusedRelease) -> bool:
+    """Tell whether pip's own list shows that the release is missing for another reason than the Python in use.
+
+    Its plain form is there and only the build after the plus is not (another index has that), releases before and after
+    it are there, or there never was such a release.
+    """
+    offered = [_numbers(item) for item in (refused.offered or "").split(",") if _numbers(item)]
+    offered = [numbers for numbers in offered if numbers[:2] != (0, 1)]  # torch 0.1.2 is a source package for all
+    wanted = _numbers(refused.version)
+    if not wanted or not offered:
+        return False
+    if wanted in offered or min(offered) < wanted < max(offered):
+        return True
+    known = [_numbers(item) for item in frameworks.versions(refused.package)]
+    return refused.package in _ALL_RELEASES_KNOWN and known[0] < wanted[:2] < known[-1] and wanted[:2] not in known
+
+
 def python_ranges(store: FactStore) -> Iterable[VersionConflict]:
     """Releases that pip did not find, against the Pythons that they have builds for."""
     pythons = {str(fact.value("version")) for fact in store.of("python")}
-    if len({_numbers(version)[:2] for version in pythons}) != 1:
-        return
-    python = next(iter(pythons))
+    python = next(iter(pythons)) if len({_numbers(version)[:2] for version in pythons}) == 1 else None
     for refused in store.of("refused_release"):
         package, version = str(refused.value("package")), refused.value("version")
+        if isinstance(refused, RefusedRelease) and _missing_for_all(refused):
+            yield VersionConflict(
+                topic="python-fits", part=package, version=refused.version, other="python", where=refused.where
+            )
+            continue
+        if python is None:
+            continue
         found = frameworks.builds(package, version) if isinstance(version, str) else ()
         ranges = {(build.python_min, build.python_max) for build in found if build.python_closed}
         if len(ranges) != 1 or None in (limits := next(iter(ranges))):
