@@ -167,10 +167,25 @@ def test_a_full_disk_is_counted_and_the_state_saved_once_there_is_room(machine, 
     monkeypatch.setattr(files.os, "fsync", full)
     assert node.cycle() == ["appeared"]
     assert node.watch.counters.write_failures == 1
+    assert node.watch.unsaved == "no space left on device"
     assert [path.name for path in node.folder.iterdir()] == []
     monkeypatch.undo()
     node.cycle()
     assert load_state(node.folder).logs["/var/log/kern.log"]["position"]["line"] == 2
+
+
+def test_the_lock_holds_on_a_full_disk(tmp_path, monkeypatch):
+    """A watch that is started then must run all the same: that the disk is full may be its finding."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "pwrite", full)
+    lock = files.Lock(tmp_path / "watch.lock")
+    with pytest.raises(files.Held, match="held by process"):
+        files.Lock(tmp_path / "watch.lock")
+    lock.release()
+    files.Lock(tmp_path / "watch.lock").release()
 
 
 def test_a_clock_that_jumps_back(machine, monkeypatch):

@@ -143,7 +143,8 @@ class _Watching:
         self.reload_wanted = threading.Event()
         self.deliveries = _deliveries(options)
         self.metrics = self.report = ""
-        self.unwritten = False  # the text file, in the last cycle
+        self.folder = folder
+        self.unwritten: dict[str, str] = {}  # in the last cycle, and why
         self.finished = time.monotonic()
         self.cpu = 0.0
 
@@ -187,7 +188,7 @@ class _Watching:
         if server is not None:
             server.stop()
         self.watch.close()
-        return EXIT_CANNOT_WRITE if self.unwritten else 0
+        return EXIT_CANNOT_WRITE if self.options.textfile in self.unwritten else 0
 
     def _tell(self, cycle: Cycle) -> None:
         """Hand out what a cycle gave."""
@@ -207,15 +208,17 @@ class _Watching:
             self.metrics = render_prometheus(cycle.report, time.time(), self._own_metrics(cycle))
         if self.options.listen:
             self.report = published_report(cycle.report)
+        unwritten = {str(self.folder): self.watch.unsaved} if self.watch.unsaved else {}
         if self.options.textfile:
             try:
                 write_whole(Path(self.options.textfile), self.metrics)
-                self.unwritten = False
             except OSError as error:
-                self.unwritten = True
                 self.watch.counters.write_failures += 1
-                if self.watch.counters.write_failures == 1:
-                    sys.stderr.write(f"gpudoctor watch: {self.options.textfile}: {error.strerror}\n")
+                unwritten[self.options.textfile] = (error.strerror or str(error)).lower()
+        for path, why in unwritten.items():
+            if path not in self.unwritten:  # once, until it could be written again
+                sys.stderr.write(f"gpudoctor watch: {path}: {why}\n")
+        self.unwritten = unwritten
         self.notifier.tell(f"STATUS={cycle.report.status}: {cycle.report.summary[:200]}")
 
     def _own_metrics(self, cycle: Cycle) -> list[Metric]:

@@ -40,7 +40,8 @@ class Lock:
             os.close(self._descriptor)
             raise Held(f"{path} is held by process {owner or '?'}, which has not ended yet") from None
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # the lock holds on a full disk as well, it only can't say whose it is
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Give it back."""

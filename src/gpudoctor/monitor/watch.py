@@ -122,6 +122,7 @@ class Watch:
         self._use(doctor, probes, expected)
         stored = load_state(state)
         self._saved: object = None
+        self.unsaved = ""  # why the state could not be written in the last cycle
         if stored.events:
             with contextlib.suppress(ValueError, KeyError, TypeError):  # of an older gpudoctor: events come again
                 self._tracker.restore(stored.events)
@@ -174,9 +175,10 @@ class Watch:
             return
         try:
             self._state().save(self._folder)
-            self._saved = said
-        except OSError:
+            self._saved, self.unsaved = said, ""
+        except OSError as error:
             self.counters.write_failures += 1
+            self.unsaved = (error.strerror or str(error)).lower()
 
     def close(self) -> None:
         """End children and close logs."""
