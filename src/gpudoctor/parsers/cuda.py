@@ -194,6 +194,12 @@ _NOT_FOUND: tuple[tuple[str, LazyRegex], ...] = (
     ("loader", LazyRegex(rf"module (?:could not be found|not found)[^\n]*{_ANY_LIBRARY}")),
     ("loader", LazyRegex(rf"depends on [`'\"]?{_ANY_LIBRARY}[`'\"]? which is missing")),
     ("loader", LazyRegex(rf"CuPy failed to load {_ANY_LIBRARY}")),
+    (
+        "loader",  # Paddle; 127 is a library that is there and lacks a function
+        LazyRegex(
+            rf"third-party dynamic library \({_ANY_LIBRARY}[^)]{{0,80}}\) that Paddle depends on is not configured correctly(?!\. \(error code is 127)"
+        ),
+    ),
 )
 _LINKER = LazyRegex(r"cannot find -l(?P<name>cu\w+|nv\w+)\b")
 # The container library looking around among adapters that are not NVIDIA's; a library that is there and doesn't fit.
