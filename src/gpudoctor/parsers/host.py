@@ -639,7 +639,7 @@ def stuck_process(text: str) -> Iterator[Process]:
 
 _HYPERVISORS = (
     ("vmware", LazyRegex(r"VMware", re.IGNORECASE)),
-    ("hyper-v", LazyRegex(r"Hyper-?V|Microsoft Corporation Virtual Machine", re.IGNORECASE)),
+    ("hyper-v", LazyRegex(r"Hyper-?V|Microsoft Corporation Virtual Machine|^\s*microsoft\s*$", re.IGNORECASE)),
     ("xen", LazyRegex(r"\bXen\b")),
     ("virtualbox", LazyRegex(r"VirtualBox|innotek")),
     ("nutanix", LazyRegex(r"Nutanix|\bAHV\b")),
@@ -657,6 +657,8 @@ def hypervisor(text: str) -> Iterator[Cpu]:
 
     >>> next(hypervisor("[    0.000000] Hypervisor detected: VMware")).hypervisor
     'vmware'
+    >>> next(hypervisor("Hypervisor vendor:                  Microsoft")).hypervisor
+    'hyper-v'
     """
     message = parse_stamp(text.partition("\n")[0]).message
     found = _VIRTUAL.search(message)
