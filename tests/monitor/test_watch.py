@@ -310,9 +310,14 @@ def gpus(answer: Answer) -> set[int]:
 def test_a_child_is_kept_and_answers_the_same_each_time(nvml):
     host = nvml("h100x8")
     answers = [ask(host) for _ in range(3)]
-    assert len({answer.output for answer in answers}) == 1
+    lines = [answer.output.decode().splitlines() for answer in answers]
+    told = [[line for line in each if not line.startswith("begin ")] for each in lines]
+    assert told[0] == told[1] == told[2]
+    assert sum('"remote": "switch"' in line for line in told[0]) == 8 * 18
     assert gpus(answers[0]) == set(range(8))
     assert host.children["nvml"].starts == 1
+    # where the links lead is asked once
+    assert [sum("RemotePciInfo" in line for line in each) for each in lines] == [8 * 18, 0, 0]
 
 
 def test_a_killed_child_is_started_anew(nvml):

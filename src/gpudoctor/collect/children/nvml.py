@@ -267,13 +267,15 @@ def _guarded(function: str, gpu: int | None, skip: set[str], read: Callable[...,
 def read_gpu(index: int, handle: Any, skip: set[str]) -> None:
     """Print all that one GPU tells; stops where it is lost or where the last run hung."""
     emit("gpu", index=index, set={"index": index, "seen_by": "nvml", "state": "ok"})
+    address = f"index {index}"
     try:
         for function, read in CALLS:
             fields = _guarded(function, index, skip, read, handle)
             if fields:
                 emit("gpu", index=index, set=fields)
+                address = fields.get("pci", address)
         _processes(index, handle, skip)
-        _nvlinks(index, handle, skip)
+        _nvlinks(index, address, handle, skip)
     except _Lost:
         emit("gpu", index=index, set={"state": "lost", "error": "GPU is lost"})
     except _Hung:
@@ -305,7 +307,7 @@ def _process_name(pid: int) -> str | None:
         return None
 
 
-def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
+def _nvlinks(index: int, address: str, handle: Any, skip: set[str]) -> None:
     counters = (("replay_errors", 0), ("recovery_errors", 1), ("crc_errors", 3))
     states: dict[int, int] = {}
     for link in range(nv.NVML_NVLINK_MAX_LINKS):
@@ -325,13 +327,19 @@ def _nvlinks(index: int, handle: Any, skip: set[str]) -> None:
                 value = _guarded(function, index, skip, nv.nvmlDeviceGetNvLinkErrorCounter, handle, link, counter)
                 if value is not None:
                     fields[name] = value
-            fields.update(_far_end(index, handle, skip, link))
+            if (address, link) not in _FAR_ENDS:
+                _FAR_ENDS[address, link] = _far_end(index, handle, skip, link)
+            fields.update(_FAR_ENDS[address, link])
+        else:
+            _FAR_ENDS.pop((address, link), None)
         if link in speeds:
             fields["speed"] = speeds[link]
         emit("nvlink", index=index, link=link, set=fields)
 
 
 _REMOTE = {0: "gpu", 1: "cpu", 2: "switch"}
+# By the GPU's address and link; a child that serves many rounds asks once, for a link that stays up leads where it led.
+_FAR_ENDS: dict[tuple[str, int], Fields] = {}
 
 
 def _far_end(index: int, handle: Any, skip: set[str], link: int) -> Fields:
