@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import textwrap
 import time
 import urllib.request
 from pathlib import Path
@@ -40,6 +41,19 @@ def test_alert_rules_pass_promtool_and_their_own_tests():
     assert checked.returncode == 0, checked.stderr
     tested = run(promtool, "test", "rules", CONTRIB / "prometheus/gpudoctor.test.yaml")
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_the_documented_scrape_configuration_is_one(tmp_path):
+    promtool = program("promtool", "prometheus")
+    text = (CONTRIB.parent / "docs/monitoring.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "prometheus.yml").write_text(textwrap.dedent("   " + shown.lstrip()))
+    shutil.copy(CONTRIB / "prometheus/gpudoctor.rules.yaml", tmp_path)
+    checked = run(promtool, "check", "config", tmp_path / "prometheus.yml")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "rules found" in checked.stdout
+    jobs = {job["job_name"] for job in yaml.safe_load((tmp_path / "prometheus.yml").read_text())["scrape_configs"]}
+    assert {f'up{{job="{job}"}} == 0' for job in jobs} <= set(expressions())
 
 
 def expressions() -> list[str]:
