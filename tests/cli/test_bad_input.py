@@ -285,6 +285,12 @@ def test_an_output_that_takes_nothing(tmp_path, where, code, words):
     assert (done.returncode, done.stderr) == (code, words)
 
 
+def test_a_plugin_whose_line_nobody_takes_still_says_unknown(tmp_path):
+    command = f"{sys.executable} -m gpudoctor --nagios --root {tmp_path} > /dev/full"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
 NO_VALUES = {
     "seconds": (["--json", "--timeout", "abc"], "argument --timeout: 'abc' is no number of seconds between 2 and 600"),
     "cycles": (["watch", "--cycles", "0"], "argument --cycles: '0' is no whole number from 1"),
