@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import ipaddress
 import json
 import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gpudoctor.bundle.collect import take, write
 from gpudoctor.bundle.redact import Redactor
 from gpudoctor.collect.probe import load_probes
 from gpudoctor.diagnosis import Doctor
 from gpudoctor.sources.live import LiveHost, recording_name
+from gpudoctor.sources.memory import TextSource
 
 # line -> the part of it that must not be found again
 PLANTED = {
@@ -64,6 +67,27 @@ PLANTED = {
     "/dev/disk/by-id/nvme-SAMSUNG_MZQL_S64GNE0T": "S64GNE0T",
     "C:\\Users\\tybalt99\\models": "tybalt99",
     "SLURM_JOB_NODELIST=verona-gpu-[07-12]": "gpu-[07-12]",
+    "wandb: using api key 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+    "KAGGLE_KEY=0a1b2c3d4e5f60718293a4b5c6d7e8f9": "0a1b2c3d4e5f60718293a4b5c6d7e8f9",
+    "CI_JOB_TOKEN in glcbt-64_qwertzuiop12345678": "qwertzuiop12345678",
+    "redis://:onlyPass99@cache.montague.test:6379": "onlyPass99",
+    "    client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo=": "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt",
+    "machine api.montague.test login paris4 password netrcPw77": "netrcPw77",
+    "docker login -u escalus -p d0ckerPw55 nvcr.io": "d0ckerPw55",
+    "ED25519 SHA256:Qm3rT5uVwXyZ0123456789AbCdEfGhIjKlMnOpQrStU": "Qm3rT5uVwXyZ0123456789AbCdEfGhIjKlMnOpQrStU",
+    "    GPU PDI                               : 0x5d1c3b2a19087766": "5d1c3b2a19087766",
+    "[SN] Serial number: MT2134X00123": "MT2134X00123",
+    "from 2a02:8071:abcd:1234::78: icmp_seq=1": "2a02:8071:abcd:1234::78",
+    "GID[  0]: fe80:0000:0000:0000:9a03:9b03:00aa:bbd0": "9a03:9b03:00aa:bbd0",
+    "mlx5_0  1  3  0000:0000:0000:0000:0000:ffff:0a17:2d43  10.23.45.67  v2  eth0": "0a17:2d43",
+    "HWaddr 3cecef123457": "3cecef123457",
+    "benvolio     4242 99.0  1.0 123 456 ?        R    10:00   1:00 python train.py": "benvolio",
+    "balthasar    4243 R    -  python": "balthasar",
+    "uid=1004(laurence44) gid=1004(laurence44) groups=1004(laurence44),44(video)": "laurence44",
+    "drwxr-xr-x 2 rosaline rosaline 4096 Jan  1 10:00 checkpoints": "rosaline",
+    "slurmstepd: error: *** JOB 99 ON verona-login-3 CANCELLED AT 2025-01-01T10:00:00 ***": "verona-login-3",
+    "scp run.log abram77@10.2.3.4:/tmp": "abram77",
+    "VERONA-GPU-07 in capitals": "VERONA-GPU-07",
 }
 TEXT = "\n".join(PLANTED) + "\n"
 
@@ -135,6 +159,10 @@ pci 0000:3b:00.0: BAR 1 [mem 0x38bfe0000000-0x38bfefffffff 64bit pref]
 0000:3b:00.0 3D controller: NVIDIA Corporation GA100 [A100 PCIe 40GB] (rev a1)
 Driver Version: 550.54.15  CUDA Version: 12.4  VBIOS 92.00.45.00.03
 nvidia-persistenced@0.service user@1000.service
+munge          411  0.0  0.0  71000  4000 ?        Sl   07:07   0:01 /usr/sbin/munged
+Bus 006 Device 001: ID 1d6b:0003 Linux Foundation 3.0 root hub
+vfio-pci 0000:01:00.0: Invalid PCI ROM header signature: expecting 0xaa55, got 0xffff
+connect() to 192.168.122.1 failed: Connection refused (111)
 """
 
 
@@ -153,6 +181,33 @@ def test_equal_things_stay_equal() -> None:
     assert lines[2].split() == ["198.18.1.1", "198.18.1.2", "198.18.1.1", "198.18.2.1"]
 
 
+def test_an_address_keeps_its_kind():
+    lines = (
+        Redactor()
+        .redact("fe80::9a03:9b03:aa:bbd0 and 0000:0000:0000:0000:0000:ffff:0a17:2d43 is 10.23.45.67\n")
+        .split()
+    )
+    assert lines[0].startswith("fe80::")
+    assert ipaddress.IPv6Address(lines[2]).ipv4_mapped == ipaddress.IPv4Address(lines[4])
+    assert len(lines[2]) == 39
+
+
+def test_findings_rest_on_nothing_that_is_taken_out(doctor) -> None:
+    for area in ("host", "hardware", "nccl"):
+        rules = yaml.safe_load((Path(__file__).parents[1] / "rules" / f"{area}.yaml").read_text(encoding="utf-8"))
+        for rule, cases in list(rules.items())[::3]:
+            for case in cases["fires"][:2]:
+                redactor = Redactor()
+                for text in case["files"].values():
+                    redactor.learn(text)
+                redacted = {name: redactor.redact(text) for name, text in case["files"].items()}
+                found = [
+                    [(f.id, f.role) for f in doctor.diagnose(TextSource(each)).findings]
+                    for each in (case["files"], redacted)
+                ]
+                assert found[0] == found[1], f"{rule}: {case['why']}"
+
+
 def test_a_hostile_text_takes_linear_time() -> None:
     redactor = Redactor()
     for text in (
@@ -166,6 +221,14 @@ def test_a_hostile_text_takes_linear_time() -> None:
         "A.b@" * 50_000,
         "--a-" * 50_000,
         "mysql " * 30_000,
+        "ssh " * 20_000,
+        "scp a " * 15_000,
+        "login x " * 10_000,
+        "A_" * 100_000,
+        "wandb " * 15_000,
+        "docker login " * 7_000,
+        "a 1 " * 20_000,
+        "mac " * 20_000,
     ):
         redactor.redact(text)
 
