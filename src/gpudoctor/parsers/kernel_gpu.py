@@ -112,6 +112,9 @@ _PASSED_ON = (
     ("dcgm", LazyRegex(r"(?:Detected|detected) XID (?:error )?(?P<code>\d{1,3}) (?:on|for) (?:GPU )?(?P<gpu>\d{1,2}|GPU-[0-9a-fA-F-]+)")),
     ("monitor", LazyRegex(rf"(?:critical )?XID (?:error|err) (?P<code>\d{{1,3}})(?: (?:on|from) (?:GPU )?(?P<gpu>{_GPU_NAME}))?", re.IGNORECASE)),
     ("monitor", LazyRegex(rf"(?P<gpu>{_GPU_NAME})[^\n]{{0,40}}\bXID(?: code| error)?[:=] ?(?P<code>\d{{1,3}})\b", re.IGNORECASE)),
+    # Conditions of nodes, as the agents of EKS and NVSentinel set them.
+    ("monitor", LazyRegex(r"\bNvidiaXID(?P<code>\d{1,3})(?:Error|Warning)\b(?P<gpu>)")),
+    ("monitor", LazyRegex(rf"\bSysLogsXIDError\b[^\n]{{0,200}}?\bErrorCode:(?P<code>\d{{1,3}})\b(?:[^\n]{{0,80}}?\b(?:GPU_UUID|PCI):(?P<gpu>{_GPU_NAME}))?")),
 )  # fmt: skip
 
 
@@ -131,7 +134,7 @@ def passed_on(text: str) -> Iterator[Fact]:
             if not code:
                 break
             stamp = parse_stamp(line)
-            yield Xid(code=code, gpu=found["gpu"], detail=line.strip()[:300], seen_by=seen_by, node=stamp.host)
+            yield Xid(code=code, gpu=found["gpu"] or None, detail=line.strip()[:300], seen_by=seen_by, node=stamp.host)
             return
     raise NotThisFormat
 
@@ -281,7 +284,7 @@ FORMATS = (
     Format("GPU address and UUID", ("NVRM: GPU at ",), gpu_named, lines=1, fold=True),
     Format(
         "Xid passed on",
-        ("XidCriticalError", "DCGM_FI_DEV_XID_ERRORS{", " XID ", "XID error", "XID err", "xid=", "xid:", "Xid "),
+        ("XidCriticalError", "DCGM_FI_DEV_XID_ERRORS{", " XID ", "XID error", "XID err", "xid=", "xid:", "Xid ", "NvidiaXID", "SysLogsXIDError"),
         passed_on,
         lines=1,
         fold=True,
