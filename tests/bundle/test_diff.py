@@ -105,3 +105,21 @@ def test_a_side_that_is_not_there(gpudoctor, tmp_path):
     done = gpudoctor("diff", str(tmp_path), "/no/such")
     assert done.code == 66
     assert done.err == "gpudoctor: /no/such: no such file or folder\n"
+
+
+def test_all_parameters_of_a_module_are_not_compared_with_the_few_that_are_set(doctor):
+    params = (
+        "ResmanDebugLevel: 4294967295\nRmLogonRC: 1\nModifyDeviceFiles: 1\nDeviceFileMode: 438\nEnableGpuFirmware: 18\n"
+    )
+    sides = [
+        {"nvidia.conf": "options nvidia NVreg_EnableGpuFirmware=0\n"},
+        {"params": params},
+        {"params": params.replace("438", "432")},
+    ]
+    few, full, other = (side(doctor, name, files) for name, files in zip("abc", sides, strict=True))
+    assert [(each.thing, each.a, each.b) for each in compare(few, full).differences] == [
+        ("nvidia NVreg_EnableGpuFirmware", "0", "18")
+    ]
+    assert [(each.thing, each.a, each.b) for each in compare(full, other).differences] == [
+        ("nvidia NVreg_DeviceFileMode", "438", "432")
+    ]

@@ -192,11 +192,20 @@ def _shown(value: Any, unit: str) -> str:
     return f"{value:.10g} {unit}".rstrip()
 
 
+def _alike(thing: str, mine: Iterable[str], theirs: Iterable[str]) -> bool:
+    """Tell whether both sides tell the parameters of this module in the same breadth: /proc names all, modprobe.d those that are set."""
+    module = thing.partition(" ")[0] + " "
+    a, b = (sum(name.startswith(module) for name in names) for names in (mine, theirs))
+    return 0 < max(a, b) <= 3 * min(a, b)
+
+
 def _differences(
     kind: str, how: _Compared, mine: dict[str, dict[str, list[str]]], theirs: dict[str, dict[str, list[str]]]
 ) -> Iterator[Difference]:
     for thing in dict.fromkeys([*mine, *theirs]):
         if thing not in mine or thing not in theirs:
+            if kind == "module_parameter" and not _alike(thing, mine, theirs):
+                continue
             there = mine.get(thing, theirs.get(thing, {}))
             known = [(name.rstrip("_"), " | ".join(values)) for name, values in there.items()]
             # one value speaks for itself; of several the first are named, they tell what the thing is

@@ -58,7 +58,7 @@ def _side(doctor: Doctor, path: str) -> Side:
 
     if path == LIVE and not Path(path).exists():
         collected = Collected()
-        report = examine(doctor, LiveHost(), profile="deep", timeout=40, collected=collected)
+        report = examine(doctor, LiveHost(), profile="deep", timeout=40, collected=collected, everything=True)
     else:
         source = open_sources([path])
         collected = collect_offline(source, doctor.scanner)
