@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import random
@@ -166,6 +167,10 @@ class Watch:
         self.counters.late += seconds > self.options.deadline
         for event in events:
             self.counters.events[event.event] = self.counters.events.get(event.event, 0) + 1
+        if judged:  # the facts of the last judgement refer to each other: Python alone would let hundreds of such pile up
+            gc.collect()
+            if self.counters.cycles == 1:
+                gc.freeze()  # what stays for good is not looked through again
         return Cycle(report, events, seconds, judged)
 
     def save(self) -> None:
