@@ -322,7 +322,7 @@ def proc_modules(text: str) -> Iterator[KernelModule]:
 _PROMPT = LazyRegex(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]\s*|[$#%>+]\s*|\S+[$#]\s+)")
 
 
-_LSMOD_GREP = LazyRegex(r"lsmod\s*\|\s*(?:sudo )?[ef]?grep\s+(?P<pattern>.*(?:nv|NV).*)")
+_LSMOD_GREP = LazyRegex(r"lsmod\s*\|\s*(?:sudo )?[ef]?grep\s+(?P<pattern>.*(?:nv|NV|nouveau).*)")
 # A pattern that every module of the driver fits; one that goes on (nvidia_uvm, nvme) asks for less.
 _WHOLE = LazyRegex(r"(?:^|[\s\"'|^(])(?:nv|nvi|nvid|nvidi|nvidia)(?=$|[\s\"'|)\\;#])", re.IGNORECASE)
 

@@ -231,6 +231,58 @@ def counted(text: str) -> Iterator[Fact]:
     yield GpuCount(seen_by="lspci", number=int(found["number"]), at=1)
 
 
+# lspci writes NVIDIA in capitals, so a search for small letters finds nothing on any machine.
+_ASKED = LazyRegex(
+    r"\blspci\b(?:(?: +-\w+)* *\| *[ef]?grep +(?:-\w*i\w* +[\"']?nvidia[\"']?|[\"']?NVIDIA[\"']?)|(?: +-\w+)* +-d *10de:(?: +-\w+)*)\s*$",
+    re.IGNORECASE,
+)
+_SMALL = LazyRegex(r"grep +(?:-(?!\w*i)\w+ +)?[\"']?nvidia")
+_PROMPT = LazyRegex(r"^(?:\[?[\w.-]+@\S+.*?[$#%>]|[$#%]|\S+[$#])(?:\s|$)")
+
+
+def none_listed(text: str) -> Iterator[Probed]:
+    r"""A search of lspci for NVIDIA devices that shows none before the next prompt.
+
+    >>> [fact.what for fact in none_listed("$ lspci | grep -i nvidia\n$ nvidia-smi")]
+    ['pci_device']
+    """
+    asked, _, rest = text.partition("\n")
+    if not _ASKED.search(asked.rstrip()) or _SMALL.search(asked) or not _PROMPT.match(rest):
+        raise NotThisFormat
+    yield Probed(what="pci_device")
+
+
+_SYSFS = LazyRegex(r"/(?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ==$")
+_ALIAS = LazyRegex(
+    r"^modalias : pci:v0000(?P<vendor>[0-9A-F]{4})d0000(?P<device>[0-9A-F]{4})\w*bc(?P<class>[0-9A-F]{2})sc(?P<sub>[0-9A-F]{2})"
+)
+
+
+def ubuntu_drivers(text: str) -> Iterator[Fact]:
+    r"""A GPU in `ubuntu-drivers devices`.
+
+    >>> sample = "== /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0 ==\nmodalias : pci:v000010DEd00002684sv000010DEsd0000165Bbc03sc00i00"
+    >>> fact = next(ubuntu_drivers(sample)); fact.pci, hex(fact.device_id), fact.type
+    ('0000:01:00.0', '0x2684', 'gpu')
+    """
+    head, _, rest = text.partition("\n")
+    place, alias = _SYSFS.search(head.rstrip()), _ALIAS.match(rest)
+    if not place or not alias or alias["vendor"] != "10DE" or alias["class"] != "03":
+        raise NotThisFormat
+    pci, device = pci_address(place["pci"]), int(alias["device"], 16)
+    yield PciDevice(
+        pci=pci,
+        gpu=pci,
+        vendor_id=0x10DE,
+        device_id=device,
+        class_id=int(alias["class"] + alias["sub"], 16),
+        type="gpu",
+        name="An NVIDIA GPU",
+        at=1,
+    )
+    yield Gpu(pci=pci, device_id=device, seen_by="lspci", at=1)
+
+
 _NAMES = (
     "VGA compatible controller",
     "3D controller",
@@ -251,5 +303,7 @@ FORMATS = (
         lines=20000,
     ),
     Format("lspci, counted", ("lspci",), counted, lines=2),
+    Format("lspci without an NVIDIA device", ("lspci",), none_listed, lines=2),
+    Format("ubuntu-drivers devices", ("== /sys/devices/pci",), ubuntu_drivers, lines=3),
     Format("lspci -t", ("-[0000:", "-+-[0000:", "-[0001:"), tree, lines=3000),
 )  # fmt: skip
