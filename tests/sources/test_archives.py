@@ -173,6 +173,17 @@ def test_a_zip_bomb(read, monkeypatch):
     assert "suspiciously much" in notes.problems[0]
 
 
+def test_a_zip_whose_members_lie_over_each_other(read, monkeypatch):
+    monkeypatch.setattr(archive, "RATIO_FROM", 1 << 20)
+    content = zipped({"a.log": b"x" * 500_000})
+    directory, end = content.index(b"PK\1\2"), content.index(b"PK\5\6")
+    many = content[directory:end] * 200
+    tail = content[end : end + 8] + struct.pack("<HHI", 200, 200, len(many)) + content[end + 16 :]
+    _, notes = read(content[:directory] + many + tail)
+    assert "suspiciously much" in notes.problems[0]
+    assert notes.account.total < 8 << 20
+
+
 def test_a_tar_bomb(read, monkeypatch):
     monkeypatch.setattr(packed, "RATIO_FROM", 1 << 20)
     _, notes = read(gzip.compress(tar({"bomb": bytes(60_000_000)})))

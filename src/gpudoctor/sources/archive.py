@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO
 
 from gpudoctor.sources.base import CHUNK, SourceNotes, printable
-from gpudoctor.sources.limits import MAX_BYTES, MAX_FOLDERS, MAX_PATH, MAX_RATIO, RATIO_FROM
+from gpudoctor.sources.limits import MAX_BYTES, MAX_FOLDERS, MAX_PATH, MAX_RATIO, MAX_TOTAL, RATIO_FROM
 from gpudoctor.sources.stream import ByteStream
 from gpudoctor.sources.tar import TarBroken, is_tar, members
 
@@ -87,10 +87,16 @@ def zip_members(name: str, file: IO[bytes] | BinaryIO, notes: SourceNotes) -> It
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
         notes.incomplete(f"{name}: the zip archive can't be read ({error}); cut while it was copied?")
         return
+    packed = file.seek(0, io.SEEK_END)
+    before = notes.account.total
     for entry in archive.infolist():
         mode = entry.external_attr >> 16
         if entry.filename.endswith("/") or (mode & 0o170000) not in (0, 0o100000):
             continue
+        unpacked = notes.account.total - before
+        if unpacked > RATIO_FROM and unpacked > MAX_RATIO * packed:  # its members may lie over each other
+            notes.incomplete(f"{name}: unpacks to suspiciously much; reading stopped after {unpacked >> 20} MiB")
+            return
         path = safe_path(entry.filename)
         if path is None:
             notes.incomplete(f"{name}: member {entry.filename[:80]!r} has no safe path; not read")
@@ -110,6 +116,9 @@ def _zip_pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: str, not
         with archive.open(entry) as member:
             while piece := member.read(CHUNK):
                 done += len(piece)
+                if not notes.account.read(len(piece)):
+                    notes.incomplete(f"{path}: more than {MAX_TOTAL >> 30} GiB in all; the rest was not read")
+                    return
                 yield piece
                 if done > entry.file_size:
                     notes.incomplete(f"{path}: longer than the archive says; reading stopped")
