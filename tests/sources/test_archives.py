@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import json
 import lzma
 import stat
 import struct
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.diagnosis import Doctor
 from gpudoctor.sources import archive, packed, reading
 from gpudoctor.sources.base import Source
 from gpudoctor.sources.open import open_sources
@@ -235,6 +237,34 @@ def test_a_journal_export(read):
 def test_a_journal_in_json(read):
     line = b'{"__CURSOR":"x","__REALTIME_TIMESTAMP":"1700000000000000","_TRANSPORT":"kernel","MESSAGE":[78,86,82,77]}\n'
     assert read(line * 2)[0]["bundle.bin"].split(b"\n")[1] == b"2023-11-14T22:13:20.000000+00:00 host kernel: NVRM"
+
+
+ENTRIES = [
+    {"__CURSOR": f"s=1;i={n}", "__REALTIME_TIMESTAMP": str(1_700_000_000_000_000 + n * 1_000_000), "_BOOT_ID": boot, "_TRANSPORT": "kernel",
+     "_HOSTNAME": "gpu-node-7", "_SOURCE_MONOTONIC_TIMESTAMP": str(n * 1_000_000), "MESSAGE": message}
+    for n, (boot, message) in enumerate(
+        [("aa", XID.decode().partition("] ")[2].strip()), ("bb", "nvidia: loading out-of-tree module taints kernel."), ("bb", "x")]
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["export", "json", "json-pretty", "json-seq", "json-sse"])
+def test_boots_of_a_journal(read, tmp_path, how):
+    match how:
+        case "export":
+            content = "".join("".join(f"{key}={value}\n" for key, value in entry.items()) + "\n" for entry in ENTRIES)
+        case "json-pretty":
+            content = "".join(json.dumps(entry, indent=8) + "\n" for entry in ENTRIES)
+        case _:
+            before, behind = {"json": ("", "\n"), "json-seq": ("\x1e", "\n"), "json-sse": ("data: ", "\n\n")}[how]
+            content = "".join(before + json.dumps(entry) + behind for entry in ENTRIES)
+    found, _ = read(content.encode(), "journal")
+    lines = found["journal"].decode().split("\n")
+    assert len(lines) == len(content.split("\n"))
+    report = Doctor().diagnose(open_sources([str(tmp_path / "journal")]))
+    assert [(each.id, each.history, each.first_seen) for each in report.findings] == [
+        ("hardware.fell-off-bus", True, 1_700_000_000.0)
+    ]
 
 
 SUPPORTCONFIG = (

@@ -41,12 +41,14 @@ class Stamp(NamedTuple):
     kernel: bool = False
 
 
+_BOOT_MARK = "-- Boot "  # sources put journalctl's mark before the first line of a boot
 _ISO = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|[+-]\d\d:?\d\d|UTC)?"
+    r"(?:[^\W\d_]{2,4}\.? )?(?P<date>\d{4}-\d\d-\d\d)[T ](?P<clock>\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{1,9}))?\s?(?P<zone>Z|[+-]\d\d:?\d\d|UTC)?"
 )
 _SYSLOG = re.compile(
     r"(?:(?:\w{2,3}\.?,? )?(?P<day1>\d{1,2})\.? )?(?P<month>[^\W\d_]{3,5}|\d{1,2}[月월])\.?(?: +(?P<day2>\d{1,2}))? (?:(?P<year>\d{4}) )?(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?(?: (?P<year2>\d{4}))?"
 )
+_UNIX = re.compile(r"(?P<seconds>1\d{9}\.\d{6}) (?=[\w.-]+ [\w./@-]+(?:\[\d+\])?: )")
 _DMESG = re.compile(r"(?:<\d+>)?(?:kern  ?:\w+ *: )?\[ *(?P<uptime>\d+\.\d+)\](?:\[ *[TC]\d+\])? ?")
 _HUMAN = re.compile(
     r"(?:kern  ?:\w+ *: )?\[(?:\w{2,4}\.? )?(?P<month>[^\W\d_]{3,5})\.? +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<year>\d{4})\] ?"
@@ -76,7 +78,7 @@ def _month(name: str) -> int | None:
 def parse_stamp(line: str) -> Stamp:
     """Split a log line into stamp and message; a line without a stamp is all message.
 
-    Understands dmesg (raw, human, -x levels), journalctl short, short-iso and short-precise, rsyslog's both forms,
+    Understands dmesg (raw, human, -x levels), journalctl's short forms (also full, iso, precise, unix), rsyslog's both forms,
     kubectl and talosctl prefixes. Times without a zone are taken as UTC.
 
     >>> parse_stamp("Dec  3 08:17:02 node kernel: [  885.24] NVRM: x")[2:]
@@ -85,6 +87,8 @@ def parse_stamp(line: str) -> Stamp:
     'NVRM: Xid'
     """
     line = line.lstrip(" \t|>")
+    if line.startswith(_BOOT_MARK):
+        line = line.partition(" -- ")[2] or line
     if found := _TALOS.match(line):
         date, _, clock = found["iso"].partition("T")
         year, month, day = (int(part) for part in date.split("-"))
@@ -106,6 +110,8 @@ def parse_stamp(line: str) -> Stamp:
             offset = int(digits[1:3]) * 3600 + int(digits[3:5]) * 60
             when += -offset if zone[0] == "+" else offset
         position = found.end()
+    elif found := _UNIX.match(line):
+        when, position = float(found["seconds"]), found.end()
     elif (found := _SYSLOG.match(line)) and (number := _month(found["month"])) and (found["day1"] or found["day2"]):
         year = int(found["year"] or found["year2"] or 1970)
         when = _seconds(year, number, int(found["day1"] or found["day2"]), found["clock"])

@@ -1,7 +1,7 @@
 """Exports of the systemd journal, turned into the lines that journalctl would print.
 
-`-o export` takes many lines per entry and `-o json` one. Line numbers stay those of the file: an entry becomes one line and
-as many empty ones as it had more.
+`-o export` and `-o json-pretty` take many lines per entry, `-o json`, json-seq and json-sse one. Line numbers stay those of the
+file: an entry becomes one line and as many empty ones as it had more. journalctl's own mark leads the first line of each boot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _WANTED = {
     "SYSLOG_PID", "_TRANSPORT", "MESSAGE",
 }  # fmt: skip
 _MAX_FIELD = 1 << 20
-_MAX_LINE = 1 << 16
+_MAX_LINE = 1 << 16  # bytes
+_MAX_LINES = 400  # of an entry that is printed over several
 
 
 def is_export(head: bytes) -> bool:
@@ -27,26 +28,26 @@ def is_export(head: bytes) -> bool:
 
 
 def is_json(head: bytes) -> bool:
-    """Tell `journalctl -o json` by the fields of its first line."""
-    return (
-        head.startswith(b"{") and b'"__REALTIME_TIMESTAMP"' in head and b'"MESSAGE"' in head and b"{\n" not in head[:3]
-    )
+    """Tell `journalctl -o json` and its kin by the fields of the first entry."""
+    start = head[:8].lstrip(b"\x1e").removeprefix(b"data: ")
+    return start.startswith(b"{") and b'"__REALTIME_TIMESTAMP"' in head and b'"MESSAGE"' in head
 
 
 def export_lines(stream: ByteStream) -> Iterator[bytes]:
     """Yield lines from `journalctl -o export`."""
     entry: dict[str, str] = {}
     lines = 0
+    boots = _Boots()
     for field, value, taken in _fields(_Lines(stream)):
         lines += taken
         if field is not None:
             if field in _WANTED:
                 entry[field] = value
             continue
-        yield _line(entry) + b"\n" * max(1, lines) if entry else b"\n" * lines
+        yield boots.line(entry) + b"\n" * max(1, lines) if entry else b"\n" * lines
         entry, lines = {}, 0
     if entry:
-        yield _line(entry) + b"\n"
+        yield boots.line(entry) + b"\n"
 
 
 class _Lines:
@@ -92,25 +93,38 @@ def _fields(lines: _Lines) -> Iterator[tuple[str | None, str, int]]:
 
 
 def json_lines(stream: ByteStream) -> Iterator[bytes]:
-    """Yield lines from `journalctl -o json`; what is no entry stays as it is."""
+    """Yield lines from `journalctl -o json`, json-seq, json-sse and json-pretty; what is no entry stays as it is."""
+    boots = _Boots()
     pending = b""
+    opened: list[bytes] = []  # lines of an entry that is printed over several
     for piece in stream.rest():
         pending += piece
         *whole, pending = pending.split(b"\n")
-        yield b"".join(_from_json(line) + b"\n" for line in whole)
+        given: list[bytes] = []
+        for line in whole:
+            if opened or line.strip() == b"{":
+                opened.append(line)
+                if line.startswith(b"}") or len(opened) > _MAX_LINES:
+                    given += [_from_json(b"\n".join(opened), boots) + b"\n" * len(opened)]
+                    opened = []
+            else:
+                given.append(_from_json(line, boots) + b"\n")
+        yield b"".join(given)
         if len(pending) > 8 * _MAX_FIELD:
             yield pending + b"\n"
             pending = b""
-    yield _from_json(pending)
+    yield b"".join(line + b"\n" for line in opened) + _from_json(pending, boots)
 
 
-def _from_json(line: bytes) -> bytes:
+def _from_json(raw: bytes, boots: _Boots) -> bytes:
+    """Return an entry as one line; what is none as it is, without its line ends."""
+    text = raw.lstrip(b"\x1e").removeprefix(b"data: ")
     try:
-        found = json.loads(line) if line.startswith(b"{") and len(line) <= _MAX_FIELD else None
+        found = json.loads(text) if text.startswith(b"{") and len(text) <= _MAX_FIELD else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or "MESSAGE" not in found:
-        return line
+        return raw.replace(b"\n", b" ")
     entry: dict[str, str] = {}
     for field in _WANTED & found.keys():
         value = found[field]
@@ -118,7 +132,24 @@ def _from_json(line: bytes) -> bytes:
             small = all(isinstance(part, int) and 0 <= part < 256 for part in value)
             value = bytes(value).decode("utf-8", "replace") if small else " ".join(map(str, value))
         entry[field] = str(value)
-    return _line(entry)
+    return boots.line(entry)
+
+
+class _Boots:
+    """Marks where a boot begins."""
+
+    def __init__(self) -> None:
+        self._boot = ""
+
+    def line(self, entry: dict[str, str]) -> bytes:
+        """Return an entry as one line. The first of a boot has the mark in front, and no uptime: it tells nothing more."""
+        boot = entry.get("_BOOT_ID", "")
+        fresh = bool(self._boot and boot and boot != self._boot)
+        self._boot = boot or self._boot
+        if fresh:
+            entry = {field: value for field, value in entry.items() if field != "_SOURCE_MONOTONIC_TIMESTAMP"}
+            return f"-- Boot {boot[:32].replace(' ', '_')} -- ".encode("utf-8", "replace") + _line(entry)
+        return _line(entry)
 
 
 def _line(entry: dict[str, str]) -> bytes:
