@@ -16,7 +16,7 @@ MAX_UNDECIDED = 40
 _SHOWN_BY = {
     "cdi_spec": "the output of `nvidia-ctk cdi list`",
     "container_run": "the command that started the container, or the output of `docker inspect`",
-    "cpu": "the output of `grep -H . /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor`",
+    "cpu": "the output of `lscpu; grep -H . /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor`",
     "device_node": "the output of `ls -l /dev/nvidia*`",
     "driver_library": "the output of `ls -l /usr/lib*/libcuda.so* /usr/lib/*/libcuda.so*`",
     "env_var": "the output of `env` where the job runs",
