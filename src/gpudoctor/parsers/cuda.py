@@ -164,7 +164,8 @@ def cuda_error(text: str) -> Iterator[Fact]:
 
 _LIBRARY = (
     r"(?P<{0}>(?:lib)?(?:cudart|cublasLt|cublas|cufftw?|curand|cusolver(?:Mg)?|cusparseLt|cusparse|nvrtc-builtins|nvrtc|"
-    r"nvJitLink|nvToolsExt|nvToolsExt64|cupti|cudnn\w*|nvvm|npp\w+|nvjpeg|cufile|cuda|nvinfer\w*|nvonnxparser|nvcuda)"
+    r"nvJitLink|nvToolsExt|nvToolsExt64|cupti|cudnn\w*|nvvm|npp\w+|nvjpeg|cufile|cuda|nvinfer\w*|nvonnxparser|nvcuda|"
+    r"custatevec|cutensornet|cutensorMg|cutensor|cudss|nvshmem_host)"
     r"(?:32|64|-\w+)?(?:_\d+)*\.(?:so|dll)(?:\.\d+)*)"
 )
 _ANY_LIBRARY = _LIBRARY.format("library")
@@ -194,6 +195,20 @@ _NOT_FOUND: tuple[tuple[str, LazyRegex], ...] = (
     ("loader", LazyRegex(rf"module (?:could not be found|not found)[^\n]*{_ANY_LIBRARY}")),
     ("loader", LazyRegex(rf"depends on [`'\"]?{_ANY_LIBRARY}[`'\"]? which is missing")),
     ("loader", LazyRegex(rf"CuPy failed to load {_ANY_LIBRARY}")),
+    # Rust's cudarc tries many names and prints the one without system's prefix and ending
+    (
+        "loader",
+        LazyRegex(
+            r'Unable to dynamically load the "(?P<library>cu(?:da|dart|blas|blaslt|dnn|fft|rand|solver|sparse|pti|tensor|file)|nvrtc)" shared library'
+        ),
+    ),
+    # Java's bindings to CUDA (JavaCPP): the binding is there, what it needs isn't
+    (
+        "loader",
+        LazyRegex(
+            r"\bjni(?P<library>(?:cuda|nvrtc|npp|nvinfer|cu[a-z]{2,9})\w{0,12}\.dll): Can't find dependent libraries"
+        ),
+    ),
     (
         "loader",  # Paddle; 127 is a library that is there and lacks a function
         LazyRegex(
@@ -440,6 +455,7 @@ _LIBRARY_WORDS = (
     "libcudart", "libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnvrtc", "libnvJitLink",
     "libnvToolsExt", "libcupti", "libcudnn", "libnvvm", "libnpp", "libnvjpeg", "libcufile", "libcuda.so", "libnvinfer",
     "libnvonnxparser", "cudart64_", "cublas64_", "cublasLt64_", "cufft64_", "curand64_", "cusolver64_", "cusparse64_",
+    "libcustatevec", "libcutensor", "libcudss", "libnvshmem", "Unable to dynamically load the", "Can't find dependent libraries",
     "nvrtc64_", "cupti64_", "nvJitLink_", "nvToolsExt64", "cusparseLt", "nvjpeg64_", "cudnn64_", "cudnn_", "nvcuda.dll", "nvinfer",
 )  # fmt: skip
 _ERROR_WORDS = (

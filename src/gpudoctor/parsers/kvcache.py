@@ -113,6 +113,11 @@ _OLLAMA = LazyRegex(
     r"msg=\"inference compute\".{0,400}library=cuda.{0,400}total=\"(?P<total>\d+(?:\.\d+)? [KMGT]i?B)\" available=\"(?P<free>\d+(?:\.\d+)? [KMGT]i?B)\""
 )
 
+_SPARK = LazyRegex(
+    r"(?:initial|pool) allocation of [\d.]+ Mi?B \(calculated from \S+ \(=[^)]{1,20}\) and (?P<free>\d+(?:\.\d+)?) Mi?B free memory\) was less than "
+    r"the minimum allocation of (?P<wanted>\d+(?:\.\d+)?) \(calculated from \S+ \(=[^)]{1,20}\) and (?P<total>\d+(?:\.\d+)?) Mi?B total memory"
+)
+
 
 def free_at_start(text: str) -> Iterator[FreeAtStart]:
     """What a program found free before it took any GPU memory itself.
@@ -129,6 +134,9 @@ def free_at_start(text: str) -> Iterator[FreeAtStart]:
     elif (found := _TF_NEW.search(message)) or (found := _TF_OLD.search(message)):
         total, free = _mib(found["total"]) or 0.0, _mib(found["free"]) or 0.0
         wanted, program, refused = None, "tensorflow", False
+    elif found := _SPARK.search(message):
+        total, free, wanted = (float(found[name]) for name in ("total", "free", "wanted"))
+        program, refused = "spark-rapids", True
     elif found := _OLLAMA.search(message):
         total, free = _mib(found["total"]) or 0.0, _mib(found["free"]) or 0.0
         wanted, program, refused = None, "ollama", False
@@ -179,7 +187,7 @@ FORMATS = (
     ),
     Format(
         "memory free at start",
-        ("Free memory on device", "freeMemory:", "Total memory:", "inference compute"),
+        ("Free memory on device", "allocation of", "freeMemory:", "Total memory:", "inference compute"),
         free_at_start,
         lines=2,
     ),

@@ -120,13 +120,18 @@ _WORDINGS = (
     _wording("ctranslate2", r"CUDA failed with error out of memory"),
     _wording("opencl", r"CL_MEM_OBJECT_ALLOCATION_FAILURE"),
     _wording("nccl", r"NCCL (?:WARN|INFO)\b.{0,80}Cuda failure (?:2 )?'?out of memory"),
+    _wording("relion", rf"CudaCustomAllocator out of memory(?:.{{0,40}}\[requestedSpace:\s*(?P<requested>{B}) B\])?"),
+    _wording("lammps", r"Insufficient memory on accelerator(?! \(or no fix)"),
     # PyTorch without numbers, and plain CUDA
     _wording("pytorch", r"cuda runtime error \(2\) : out of memory|THCudaCheck FAIL .{0,200}error=2 : out of memory"),
     _wording("pytorch", r"CUBLAS_STATUS_ALLOC_FAILED when calling", "handle"),
     _wording("pytorch", r"cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "handle"),
     _wording("vllm", r"CUDA out of memory occurred when (?:warming up|profiling)"),
     _wording("pytorch", r"CUDA (?:driver )?error: out of memory|(?:CUDA|GPU) out of memory"),
-    _wording("cuda", r"\bCUDA_ERROR_OUT_OF_MEMORY\b|\bcudaErrorMemoryAllocation\b|cuda(?: runtime| driver)? (?:error|failure)\W{1,3}(?:\(?2\)?\W{0,3})?out of memory|cu(?:da)?(?:Malloc\w*|MemAlloc\w*|MemCreate)\W.{0,80}out of memory"),
+    _wording("cuda", r"\bCUDA_ERROR_OUT_OF_MEMORY\b|\bcudaErrorMemoryAllocation\b|cuda(?: runtime| driver)? (?:error|failure)\W{1,12}(?:\(?2\)?\W{0,3})?out of memory|cu(?:da)?(?:Malloc\w*|MemAlloc\w*|MemCreate)\W.{0,80}out of memory"),
+    # what programs make of cudaGetErrorString, the file of the source and its line
+    _wording("cuda", r"(?:\bGPUassert: |\bcuda\w*[^\n:;]{0,80}\bfailed:? )out of memory\b|\bout of memory in (?:file )?\S{0,200}(?:\.cuh?\b|\S at line \d+ \(error-code 2\))"),
+    _wording("cuda", r"\bcuda error (?:in |cuda)[^\n]{0,240}: out of memory\b|\.cuh?\b\W{1,3}(?:(?:in |at )?line )?\d+\W{1,4}(?:error: )?out of memory\b"),
 )  # fmt: skip
 
 _BYTES_OF = {"half": 2, "bfloat16": 2, "float16": 2, "double": 8, "float64": 8, "int64": 8, "complex64": 8, "complex128": 16,
@@ -378,6 +383,7 @@ _ANCHORS = (
     "failed to allocate compute",
     "Insufficient VRAM",
     "bytes for new constant",
+    "memory on accelerator",
 )
 
 FORMATS = (
