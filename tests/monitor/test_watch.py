@@ -20,6 +20,7 @@ from gpudoctor.diagnosis import Doctor
 from gpudoctor.monitor import files
 from gpudoctor.monitor.host import WatchedHost
 from gpudoctor.monitor.incremental import KeptMatches
+from gpudoctor.monitor.logs import PIECE
 from gpudoctor.monitor.site import WatchOptions
 from gpudoctor.monitor.state import load_state
 from gpudoctor.monitor.watch import SLOWLY, Watch
@@ -123,6 +124,23 @@ def test_a_burst_of_ten_thousand_lines_is_folded(machine):
         assert events in ([], ["appeared"])
     assert max(finding.count for finding in node.done.report.findings) == 10_000
     assert (node.folder / "watch.json").stat().st_size < 100_000
+
+
+def test_what_there_is_no_time_for_is_read_in_the_next_cycle(machine):
+    """A flood that takes longer than a cycle may costs no other cycle's time, and nothing of it is lost."""
+    node = machine()
+    plain = "2027-01-15T02:00:01.000000+00:00 node7 systemd[1]: Started Session 4711 of User root.\n" * 12_000
+    node.write((LOST + plain) * 3)
+    assert len(plain) < PIECE < 2 * len(plain)
+    places = []
+    while len(places) < 10:
+        node.watch._read_logs(end=0.0)
+        places.append(node.watch._logs[0][0].position.offset)
+        if places[-1] == node.log.stat().st_size:
+            break
+    assert len(places) == 3
+    assert node.cycle() == ["appeared"]
+    assert node.done.report.findings[0].count == 3
 
 
 def test_after_a_reboot_it_is_history(machine):

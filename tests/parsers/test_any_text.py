@@ -88,3 +88,16 @@ def test_what_only_looks_like_a_long_format_is_not_read_to_the_end_each_time() -
     text = b"PID STAT WCHAN  COMMAND\n" * 20_000
     Scanner((Format("long", ("STAT WCHAN",), none_of_it, lines=200_000),), ()).scan("text", [text])
     assert handed < 100 * len(text)
+
+
+def test_a_text_is_given_up_once_the_time_is_over():
+    """What was read by then counts, and it is said from which line on nothing was."""
+    line = "[  812.114] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    plain = "[  812.115] usb 1-1: new high-speed USB device number 7 using xhci_hcd\n" * 20_000
+    scanned = SCANNER.scan("dmesg", ((line + plain).encode(), plain.encode(), (line + plain).encode()), until=0.0)
+    assert [(fact.code, fact.count) for fact in scanned.facts if fact.kind == "xid"] == [(79, 1)]
+    [problem] = scanned.problems
+    assert problem.reason == "the time was over here; what follows was not judged"
+    assert 1 < problem.where.line <= 20_002
+    whole = SCANNER.scan("dmesg", ((line + plain).encode(), plain.encode(), (line + plain).encode()))
+    assert [fact.count for fact in whole.facts if fact.kind == "xid"] == [2]

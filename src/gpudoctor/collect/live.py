@@ -27,6 +27,7 @@ Parts = Sequence[tuple[str, Answer]]  # name of the text, answer
 Keep = Callable[[Probe, float, Parts], None]
 PARALLEL = 6
 _NO_ANSWER = "no answer by the overall deadline"
+_LATE = 16 * 1024  # of a text that comes when the time is over: what a command says of its trouble
 _PATIENCE = 0.25  # seconds without an answer after which the caller is asked whether to go on
 _RETRIES = 2  # times that the NVML child is started anew behind a call that hung
 
@@ -85,7 +86,7 @@ def run_probes(
             continue
         del pending[probe.name]
         keep(probe, seconds, parts)
-        result = _take(probe, seconds, parts, scanner, collected)
+        result = _take(probe, seconds, parts, scanner, collected, end)
         progress(probe.name, result)
     for probe in pending.values():
         keep(probe, 0.0, [(probe.name, unanswered)])
@@ -143,14 +144,19 @@ def hanging_call(output: bytes) -> str | None:
     return last.removeprefix("begin ").strip() or None if last.startswith("begin ") else None
 
 
-def _take(probe: Probe, seconds: float, parts: Parts, scanner: Scanner, collected: Collected) -> ProbeResult:
-    """Scan what a probe gave and book its result."""
+def _take(
+    probe: Probe, seconds: float, parts: Parts, scanner: Scanner, collected: Collected, end: float
+) -> ProbeResult:
+    """Scan what a probe gave, while there is time, and book its result."""
     for name, answer in parts:
         if answer.output:
-            output = answer.output
+            late = time.monotonic() >= end
+            output = answer.output[:_LATE] if late else answer.output
             document = Document(name, lambda output=output: (output,), probe=probe.name)  # type: ignore[misc]
             with contextlib.suppress(MemoryError):
-                collected.add(document, scanner.scan(name, (output,)))
+                collected.add(document, scanner.scan(name, (output,), until=None if late else end))
+            if len(output) < len(answer.output):
+                collected.problems.append(f"{name}: came too late; only its first {_LATE >> 10} KiB were judged")
     booked = [Answered(name, answer.status, why(answer), first_line(answer.output)) for name, answer in parts]
     return book(probe.name, probe.live.command, probe.answers, seconds, booked, collected, root=is_root())
 

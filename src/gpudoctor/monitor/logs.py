@@ -14,8 +14,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-PIECE = 4 * 2**20  # bytes in memory at a time
-MAX_PIECES = 16  # of one log in one cycle; the rest is read in the next
+PIECE = 2**20  # bytes in memory at a time
+MAX_PIECES = 64  # of one log in one cycle; the rest is read in the next
 FIRST_READING = 64 * 2**20  # how far back the first reading goes
 MAX_LINE = 1 << 20  # a line longer than this is no line
 _HEAD = 512  # bytes by which a file is known again
@@ -95,8 +95,12 @@ class FollowedFile:
                     status = os.fstat(stream.fileno())
                     if not _continues(stream.fileno(), status, old):
                         continue
-                    yield from _pieces(stream.fileno(), old, last=True)
-                    self.lost += old.offset < status.st_size  # more than is read at once: the new file comes first
+                    try:
+                        yield from _pieces(stream.fileno(), old, last=True)
+                    finally:
+                        self.lost += (
+                            old.offset < status.st_size
+                        )  # more than there is time for: the new file comes first
                     return
             except OSError:
                 continue

@@ -61,12 +61,15 @@ class KeepingScanner(Scanner):
         first_line: int = 1,
         boot: int = 0,
         reached: Callable[[], int] | None = None,
+        until: float | None = None,
     ) -> Scanned:
         """Scan a text, or return what was found in it the last time."""
         text = b"".join(chunks)
         known = self._known.pop(source, None)
         if known is None or known[0] != text:
-            known = (text, super().scan(source, (text,), first_line, boot))
+            known = (text, super().scan(source, (text,), first_line, boot, until=until))
+            if until is not None and time.monotonic() >= until:  # perhaps not whole
+                return known[1]
         self._known[source] = known
         if len(self._known) > _KEPT_TEXTS:
             del self._known[next(iter(self._known))]
@@ -146,7 +149,7 @@ class Watch:
         """Read, judge, compare; None where it was stopped half-way."""
         began = time.monotonic()
         end = began + self.options.deadline - _RESERVE
-        log_results = self._read_logs()
+        log_results = self._read_logs(end)
         fast = Collected()
         slowly = self._since_slow >= SLOWLY
         run = (self._quick, fast), (self._rest, slow := Collected())
@@ -167,7 +170,9 @@ class Watch:
         self.counters.late += seconds > self.options.deadline
         for event in events:
             self.counters.events[event.event] = self.counters.events.get(event.event, 0) + 1
-        if judged:  # the facts of the last judgement refer to each other: Python alone would let hundreds of such pile up
+        if (
+            judged
+        ):  # the facts of the last judgement refer to each other: Python alone would let hundreds of such pile up
             gc.collect()
             if self.counters.cycles == 1:
                 gc.freeze()  # what stays for good is not looked through again
@@ -250,15 +255,15 @@ class Watch:
             if isinstance(follower, FollowedKernel):
                 follower.close()
 
-    def _read_logs(self) -> list[ProbeResult]:
-        """Read on in every log; one that can't be read is named, and costs the others nothing."""
+    def _read_logs(self, end: float) -> list[ProbeResult]:
+        """Read on in every log, in the next cycle where there is no time left; one that can't be read is named, and costs the others nothing."""
         now = time.time()
         results = []
         for follower, remembered in self._logs:
             began = time.monotonic()
             name = "kernel_log" if isinstance(follower, FollowedKernel) else f"log {follower.name}"
             try:
-                for first, text in self._settled(follower):
+                for first, text in self._settled(follower, end):
                     self.counters.log_bytes += len(text)
                     remembered.add(self._scanner.scan_lines(follower.name, text, first).facts, now)
             except PermissionError:
@@ -273,8 +278,8 @@ class Watch:
             results.append(ProbeResult(name=name, status="ok", seconds=seconds, reason=lost))
         return results
 
-    def _settled(self, follower: Follower) -> Iterator[tuple[int, bytes]]:
-        """Yield (number of the first line, lines). A message of several lines that is just being written is waited for."""
+    def _settled(self, follower: Follower, end: float) -> Iterator[tuple[int, bytes]]:
+        """Yield (number of the first line, lines), until `end`. A message of several lines that is just being written is waited for."""
         small: list[Piece] = []
         for piece in follower.read():
             if len(piece.text) < PIECE // 2:
@@ -283,6 +288,8 @@ class Watch:
             yield from _joined(small)
             small = []
             yield piece.first_line, piece.text
+            if time.monotonic() >= end:  # the follower reads on from there
+                break
         if small:
             self.stop.wait(_SETTLE)
             small += follower.read()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
@@ -75,14 +76,19 @@ class Scanner:
         first_line: int = 1,
         boot: int = 0,
         reached: Callable[[], int] | None = None,
+        until: float | None = None,
     ) -> Scanned:
         """Read a text once, chunk by chunk, and return what was found in it.
 
         boot: which boot the text ends in, where its heading says so (0 this one, -1 the one before).
         reached: the line in which the chunk ends that was given last, where the source counts lines anyway.
+        until: when to give up (time.monotonic): a flood of lines that all tell of trouble takes minutes.
         """
         text_scan = _TextScan(source)
         for window in windows(_without_zeros(plain(chunks)), self._database.scan, first_line, reached):
+            if until is not None and text_scan.bytes_read and time.monotonic() >= until:
+                text_scan.give_up(window.line)
+                break
             text_scan.window(window, self._users)
         return text_scan.finish(boot)
 
@@ -336,6 +342,11 @@ class _TextScan:
 
     def _problem(self, format_: Format, line: int, reason: str) -> None:
         self.problems.append(Problem(format_.name, Where(source=self.source, line=line), reason))
+
+    def give_up(self, line: int) -> None:
+        """Say from which line on nothing was read."""
+        where = Where(source=self.source, line=line)
+        self.problems.append(Problem("text", where, "the time was over here; what follows was not judged"))
 
     def finish(self, boot: int) -> Scanned:
         newest = self._boot - boot
