@@ -123,7 +123,7 @@ def _account(report: Report) -> Iterator[str]:
     if source.kind in ("live", "log"):
         return
     count = f"{len(source.read)} part{'' if len(source.read) == 1 else 's'}" if source.read else "nothing known"
-    passed = [entry.rpartition(": ")[0].rpartition(" § ")[2] for entry in source.skipped]
+    passed = [_last(entry.rpartition(": ")[0]) for entry in source.skipped]
     more = f" and {len(passed) - _SHOWN_SKIPPED} more" if len(passed) > _SHOWN_SKIPPED else ""
     over = f"; passed over: {', '.join(passed[:_SHOWN_SKIPPED])}{more}" if passed else ""
     yield from _wrapped(f"Read: {count}{over} (--json lists them).", "", "  ")
@@ -131,6 +131,12 @@ def _account(report: Report) -> Iterator[str]:
         names = [probe.name for probe in report.probes if probe.status == status]
         if names and source.kind in _BUNDLES:
             yield from _wrapped(f"{said}: {', '.join(names)}.", "", "  ")
+
+
+def _last(place: str) -> str:
+    """Return the section, or the file's name without its folders."""
+    path, _, section = place.partition(" § ")
+    return section or path.rpartition("/")[2]
 
 
 def _until(suppression: Suppression) -> str:

@@ -50,9 +50,10 @@ def excerpt(source: Source, place: str) -> Excerpt:
             pass
     if line is not None and any(_is_meant(each, name) for each in seen):
         raise NoSuchPlace(f"{name} has no line {line}")
-    near = difflib.get_close_matches(
-        name, [short for each in seen for short in (each, each.partition(_HEADING)[2]) if short], n=3, cutoff=0.4
+    shorter = (
+        short for each in seen for short in (each, each.rpartition("/")[2], each.partition(_HEADING)[2]) if short
     )
+    near = difflib.get_close_matches(name, dict.fromkeys(shorter), n=3, cutoff=0.4)
     raise NoSuchPlace(
         f"{name} is not in {source.notes.path}" + (f"; did you mean {' or '.join(near)}?" if near else "")
     )
