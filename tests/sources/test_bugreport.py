@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import datetime, timezone
 
 import pytest
@@ -10,6 +11,7 @@ from gpudoctor.diagnosis import Doctor
 from gpudoctor.sources.base import Document, SourceNotes
 from gpudoctor.sources.bugreport import sections, wall_clock
 from gpudoctor.sources.memory import TextSource
+from gpudoctor.sources.open import open_sources
 
 _RULE = "____________________________________________\n\n"
 _HEAD = (
@@ -231,6 +233,22 @@ def test_a_report_that_a_hang_cut_names_the_section_and_says_so():
     assert not notes.complete
     assert "breaks off in or right behind section '/usr/bin/nvidia-smi --query'" in notes.problems[0]
     assert "a symptom" in notes.problems[0]
+
+
+def test_a_broken_member_costs_its_own_section_only(tmp_path):
+    parts = [
+        gzip.compress(f"{_RULE}{part}\n".encode())
+        for part in ("*** /etc/issue\nUbuntu 24.04.1 LTS \\n \\l\n" * 9, f"dmesg\n[  1.0] {_XID}\n")
+    ]
+    spoilt = bytearray(parts[0])
+    spoilt[len(spoilt) // 2] ^= 0xFF
+    end = gzip.compress(f"{_RULE}End of NVIDIA bug report log file.\n".encode())
+    path = tmp_path / "nvidia-bug-report.log.gz"
+    path.write_bytes(gzip.compress(f"{_RULE}{_HEAD}".encode()) + spoilt + parts[1] + end)
+    report = Doctor().diagnose(open_sources([str(path)]))
+    assert [finding.id for finding in report.findings] == ["hardware.fell-off-bus"]
+    assert not report.source.complete
+    assert len(report.source.problems) == 1 and "is broken after" in report.source.problems[0]
 
 
 def test_base64_is_named_and_not_read_and_what_surrounds_it_is():

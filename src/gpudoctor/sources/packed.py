@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import importlib
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -24,6 +25,8 @@ _MAGICS = (
 )
 _BLOCK = b"1AY&SY"  # behind "BZh" and the level; "BZh" alone is also text
 _MEMORY = 256 * 2**20  # that an xz stream may ask for
+_MAX_BROKEN = 1000  # members of a gzip file, one per section of a bug report
+_MEMBER = re.compile(rb"\x1f\x8b\x08[\x00\x08]", re.DOTALL)  # of a gzip stream, with a name or without
 _INPUT = 1 << 18  # packed bytes given to a decompressor at a time
 
 
@@ -106,6 +109,7 @@ def _broken(name: str, unpacked: int, error: Exception, notes: SourceNotes) -> N
 def _gunzip(name: str, module: Any, stream: ByteStream, notes: SourceNotes) -> Iterator[bytes]:
     """Unpack concatenated gzip members as far as they go; nvidia-bug-report.sh appends one per section."""
     unpacked = 0
+    broken = 0
     decoder = module.decompressobj(wbits=31)
     while data := stream.take(_INPUT):
         while data:
@@ -122,8 +126,14 @@ def _gunzip(name: str, module: Any, stream: ByteStream, notes: SourceNotes) -> I
             try:
                 text = decoder.decompress(data, CHUNK)
             except (zlib.error, module.error) as error:
-                _broken(name, unpacked, error, notes)
-                return
+                if not broken:
+                    _broken(name, unpacked, error, notes)
+                broken += 1
+                if broken > _MAX_BROKEN:
+                    return
+                data = _next_member(data[1:], stream)
+                decoder = module.decompressobj(wbits=31)
+                continue
             unpacked += len(text)
             if text:
                 yield text
@@ -133,8 +143,19 @@ def _gunzip(name: str, module: Any, stream: ByteStream, notes: SourceNotes) -> I
                 unpacked += len(more)
                 if more:
                     yield more
-    if not decoder.eof:
+    if not decoder.eof and not broken:
         _cut(name, unpacked, notes)
+
+
+def _next_member(data: bytes, stream: ByteStream) -> bytes:
+    """Return the data from where the next gzip member seems to begin; nothing where none does."""
+    while data:
+        found = _MEMBER.search(data)
+        if found:
+            return data[found.start() :]
+        more = stream.take(_INPUT)
+        data = data[-3:] + more if more else b""
+    return b""
 
 
 def _members(
