@@ -63,6 +63,10 @@ TABLES = [
     Table("public thread on a DGX A100 with NCCL_P2P_DISABLE left set", "A100 SXM, 4 of 8", "NVIDIA A100-SXM4-80GB", 4, {GIB: 5.2, 8 * GIB: 5.2}, verdict="too slow"),
     Table("public thread on RTX 5090: two ranks on one GPU, over sockets", "RTX 5090 2x", "NVIDIA GeForce RTX 5090", 2, {MIB: 0.24, 8 * MIB: 1.91, 128 * MIB: 2.31}, verdict="too slow"),
     Table("NVIDIA/nccl issue 1454 (300 nodes there)", "H100 SXM, 4 adapters", "NVIDIA H100 80GB HBM3", 16, {8 * GIB: 14.0}, nodes=2, nics=4, rate=400, verdict="too slow"),
+    Table("NVIDIA/nccl issue 949", "A100 SXM in virtual machines, 2x 200", "NVIDIA A100-SXM4-80GB", 16, {GIB: 27.0}, nodes=2, nics=2, rate=200, verdict="too slow"),
+    Table("NVIDIA/nccl-tests issue 152", "A100 SXM, 4x 200", "NVIDIA A100-SXM4-80GB", 16, {4 * GIB: 30.0}, nodes=2, nics=4, rate=200, verdict="too slow"),
+    Table("NVIDIA/nccl issue 2409", "H100 SXM, 8x 400, a platform fault and a wrong setting", "NVIDIA H100 80GB HBM3", 16, {GIB: 216.5, 8 * GIB: 231.0}, nodes=2, nics=8, rate=400, verdict="too slow"),
+    Table("NVIDIA/nccl issue 2171", "H100 SXM in virtual machines, 8x 400", "NVIDIA H100 80GB HBM3", 16, {8 * GIB: 154.9}, nodes=2, nics=8, rate=400, verdict="too slow"),
     Table("NVIDIA/nccl issue 1453", "H100 SXM, three nodes in two racks, 8x 200", "NVIDIA H100 80GB HBM3", 24, {8 * MIB: 16.31, 32 * MIB: 29.5, 64 * MIB: 5.27, 128 * MIB: 5.3, 512 * MIB: 5.33}, nodes=3, nics=8, rate=200, verdict="too slow"),
 ]  # fmt: skip
 
