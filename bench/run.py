@@ -161,7 +161,7 @@ decoder, size = module.decompressobj(wbits=31), 0
 with open(sys.argv[2], "rb") as file:
     while data := file.read(1 << 18):
         while data:
-            size += len(decoder.decompress(data, 1 << 22))
+            size += len(decoder.decompress(data, 1 << 20))  # larger pieces are slower: each is new memory
             data = decoder.unconsumed_tail
             if decoder.eof:
                 data, decoder = decoder.unused_data, module.decompressobj(wbits=31)
