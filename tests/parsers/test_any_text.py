@@ -101,3 +101,12 @@ def test_a_text_is_given_up_once_the_time_is_over():
     assert 1 < problem.where.line <= 20_002
     whole = SCANNER.scan("dmesg", ((line + plain).encode(), plain.encode(), (line + plain).encode()))
     assert [fact.count for fact in whole.facts if fact.kind == "xid"] == [2]
+
+
+def test_what_the_nvml_child_never_prints_is_named_in_one_line() -> None:
+    text = b'begin nvmlInit\n{"nvml": "count", "nmuber": 4}\n{"nvml": "end"}\n'
+    [problem] = Scanner(FORMATS, ()).scan("text", [text]).problems
+    assert (problem.format, problem.reason) == (
+        "NVML",
+        "a line is not as the NVML child prints it (KeyError: 'number')",
+    )

@@ -11,7 +11,7 @@ from gpudoctor.facts import fact_from
 from gpudoctor.facts.base import Fact, ProbeFailed
 from gpudoctor.facts.driver import DriverLibrary, DriverVersion, SmiError
 from gpudoctor.facts.gpu import Gpu, GpuCount, GpuProcess, NvlinkLink, PeerAccess, TopologyPath
-from gpudoctor.parsers.base import Format, NotThisFormat
+from gpudoctor.parsers.base import Format, Malformed, NotThisFormat
 
 # NVML return codes that mean that nothing works at all, as smi_error reasons
 _REASONS = {
@@ -31,14 +31,17 @@ def _branch(version: str) -> int | None:
 
 
 def nvml(text: str) -> Iterator[Fact]:
-    """Lines of JSON between `begin` lines; the last line may be cut. Raises ValueError where a value is of a wrong type.
+    """Lines of JSON between `begin` lines; the last line may be cut. Malformed where they are not as the child prints them.
 
     >>> sample = 'begin nvmlInit\\n{"nvml": "gpu", "index": 0, "set": {"pci": "0000:3b:00.0", "temperature": 41}}'
     >>> next(fact for fact in nvml(sample)).temperature
     41.0
     """
-    for fact in _read(text):
-        yield fact_from(fact.kind, fact.plain())
+    try:
+        for fact in _read(text):
+            yield fact_from(fact.kind, fact.plain())
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise Malformed(f"a line is not as the NVML child prints it ({type(error).__name__}: {error})") from None
 
 
 def _read(text: str) -> Iterator[Fact]:
@@ -73,9 +76,7 @@ def _read(text: str) -> Iterator[Fact]:
                     seen_by="nvml",
                 )
             case "count":
-                yield GpuCount(at=number, seen_by="nvml", number=entry["number"])
-                if entry["number"] == 0:  # as nvidia-smi says it
-                    yield SmiError(at=number, reason="no_devices", message="No devices were found", seen_by="nvml")
+                yield from _count(number, entry["number"])
             case "hung":
                 yield ProbeFailed(
                     at=number, probe="nvml", status="timeout", reason=f"{entry['function']}:{entry['gpu']}"
@@ -107,6 +108,12 @@ def _read(text: str) -> Iterator[Fact]:
             )
         else:
             yield NvlinkLink(at=place, gpu=gpu, link=entry["link"], **entry["set"])
+
+
+def _count(at: int, number: int) -> Iterator[Fact]:
+    yield GpuCount(at=at, seen_by="nvml", number=number)
+    if number == 0:  # as nvidia-smi says it
+        yield SmiError(at=at, reason="no_devices", message="No devices were found", seen_by="nvml")
 
 
 FORMATS = (Format("NVML", ("begin nvmlInit",), nvml, lines=100_000, answers=("gpu_process", "gpu_count")),)
