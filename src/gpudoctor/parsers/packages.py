@@ -245,15 +245,25 @@ def modinfo(text: str) -> Iterator[ModuleFile]:
     )
 
 
+_VERSION_ALONE = LazyRegex(
+    r"(?:version:\s+)?(?P<version>\d{3}\.\d+(?:\.\d+)?)[ \t]*(?:\n(?!\s*(?:filename|vermagic|license):)|$)"
+)
+
+
 def modinfo_query(text: str) -> Iterator[ModuleFile]:
-    r"""A modinfo command, of which nvidia-bug-report keeps the vermagic line, and its answer: empty where no module is found.
+    r"""A modinfo command and its answer, where that is no more than the version: empty where no module is found.
 
     >>> [fact.found for fact in modinfo_query("/sbin/modinfo nvidia | grep vermagic\n\n\n")]
     [False]
+    >>> next(modinfo_query("$ modinfo nvidia | grep version\nversion:        450.142.00\n")).branch
+    450
     """
     lines = text.split("\n")
-    if not re.search(r"modinfo nvidia\b", lines[0]):
+    if not re.search(r"modinfo (?:-F version )?nvidia\b", lines[0]):
         raise NotThisFormat
+    if found := _VERSION_ALONE.match("\n".join(lines[1:4])):
+        yield ModuleFile(name="nvidia", version=found["version"], branch=branch_of(found["version"]), at=1)
+        return
     answer = [line for line in lines[1:6] if line.strip() and not re.match(r"^\S*[$#>]|^_{10}", line.strip())]
     if answer:
         raise NotThisFormat
@@ -492,7 +502,13 @@ FORMATS = (
         answers=("dkms_module",),
     ),
     Format("modinfo", ("filename:  ", "vermagic:  "), modinfo, lines=80, answers=("module_file",)),
-    Format("modinfo nvidia", ("modinfo nvidia",), modinfo_query, lines=6, answers=("module_file",)),
+    Format(
+        "modinfo nvidia",
+        ("modinfo nvidia", "modinfo -F version nvidia"),
+        modinfo_query,
+        lines=6,
+        answers=("module_file",),
+    ),
     Format("module files", ("lib/modules/",), module_listing, lines=20),
     Format("driver library file", ("libcuda.so.", "libnvidia-ml.so."), library_file, lines=1),
     Format("lsmod", ("Module                  Size  Used by",), lsmod, lines=2000, answers=("kernel_module",)),
