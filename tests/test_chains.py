@@ -21,7 +21,7 @@ CHAINS: dict[str, tuple[dict[str, str], str, set[str]]] = {
             + "slurmstepd: error: *** STEP 99121.0 ON n1 CANCELLED AT 2026-06-03T02:41:20 ***\nsrun: error: n3: task 19: Aborted\n",
         },
         "hardware.fell-off-bus",
-        {"nccl.collective-timeout"},
+        {"nccl.collective-timeout", "nccl.peer-exited"},
     ),
     "a data loader's worker is killed for lack of host memory": (
         {
