@@ -119,7 +119,8 @@ _OWN_TEXTS = {
     "no binary": 209, "no device": 100, "not initialized": 3,
 }  # fmt: skip
 _OWN = LazyRegex(
-    rf"\b(?P<before>{'|'.join(_OWN_TEXTS)}) in (?:cu[A-Z]\w+\b|(?:CUDA|OptiX) queue )|\bCUDA error at cu[A-Z]\w+: (?P<behind>{'|'.join(_OWN_TEXTS)})\b",
+    rf"\b(?P<before>{'|'.join(_OWN_TEXTS)}) in (?:cu[A-Z]\w+\b|(?:CUDA|OptiX) queue )|\bCUDA error at cu[A-Z]\w+: (?P<behind>{'|'.join(_OWN_TEXTS)})\b"
+    rf"|\bFailed to (?:create|retain|configure) CUDA context \((?P<context>{'|'.join(_OWN_TEXTS)})\)",
     re.IGNORECASE,
 )
 _RANK = LazyRegex(r"(?:^\[?|\brank[ :=]?|\[rank)(?P<rank>\d{1,5})(?:\]|: )", re.IGNORECASE)
@@ -150,7 +151,7 @@ def cuda_error(text: str) -> Iterator[Fact]:
         number = int(found["number"] or found["called"] or found["context"] or found["coded"])
         number = number if number in _ERRORS else _OLD_NUMBERS.get(number)
     if number is None and (found := _OWN.search(line)):
-        number = _OWN_TEXTS[(found["before"] or found["behind"]).lower()]
+        number = _OWN_TEXTS[(found["before"] or found["behind"] or found["context"]).lower()]
     if number is None:
         raise NotThisFormat
     rank = _RANK.search(line)
@@ -463,7 +464,7 @@ _ERROR_WORDS = (
     "CUDA runtime error", "CUDA initialization failure", "cuda API error", "cudaSetDevice", "cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize",
     "cudaStreamSynchronize", "cudaGetLastError", "cudaFree", "cudaMemGetInfo", "cuCtx", "cuDevice", "cuMemAlloc", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemcpy", "cuMemset",
     "cuMemFree", "cuMemExport", "cuMemImport", "cuMemGet", "cuMemHost", "cuMemAddress", "cuMemRelease", "cuMemUnmap", "cuMemPrefetch", "cuModuleLoad", "cuLaunchKernel", "cuStream",
-    "cuLinkAdd", " in CUDA queue ", " in OptiX queue ", "failed to get device context", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
+    "cuLinkAdd", " in CUDA queue ", " in OptiX queue ", "failed to get device context", " CUDA context (", "cudart init", *(text for row in _ERRORS.values() for text in row[2]),
 )  # fmt: skip
 
 FORMATS = (

@@ -117,6 +117,7 @@ _WORDINGS = (
     _wording("caffe", r"error == cudaSuccess \(2 vs\. 0\)\s+out of memory"),
     _wording("opencv", r"Gpu API call\) out of memory in function"),
     _wording("blender", r"System is out of GPU memory|Out of memory in (?:CUDA|cuda|OptiX|cu[A-Z])\w*"),
+    _wording("blender", r"Failed to (?:create|retain|configure) CUDA context \(Out of memory\)", "context"),
     _wording("ctranslate2", r"CUDA failed with error out of memory"),
     _wording("opencl", r"CL_MEM_OBJECT_ALLOCATION_FAILURE"),
     _wording("nccl", r"NCCL (?:WARN|INFO)\b.{0,80}Cuda failure (?:2 )?'?out of memory"),
@@ -190,7 +191,12 @@ def _mib(size: str | None) -> float | None:
     return value if value < _ABSURD else None
 
 
-_TRIED = LazyRegex(rf"out of memory\.? ?Tried to allocate (?P<requested>{S})(?=[\s.(])", re.IGNORECASE)
+# Without the words before it, where a report quotes the sizes alone.
+_TRIED = LazyRegex(
+    rf"(?P<said>out of memory\.? ?)?Tried to allocate (?P<requested>{S})"
+    r"(?(said)(?=[\s.(])|(?= \(GPU \d+; |\.? GPU \d+ has a total capac))",
+    re.IGNORECASE,
+)
 _DEVICE = LazyRegex(r"\(?GPU (?P<device>\d+)(?:;| has a total)")
 _NUMBERS = {
     "total": LazyRegex(rf"(?:total capaci?ty of (?P<new>{S})(?= of which)|; (?P<old>{S}) total capacity)"),
@@ -383,6 +389,7 @@ _ANCHORS = (
     "failed to allocate compute",
     "Insufficient VRAM",
     "bytes for new constant",
+    "Tried to allocate",
     "memory on accelerator",
 )
 
