@@ -161,6 +161,10 @@ RULES = {
         "- id: a.b\n  title: t\n  severity: fatal\n  when: [{m: {fact: gpu}}]\n  because: x\n",
         ":3: a.b: severity",
     ),
+    "bad id": (
+        "- id: PCIe.Slow link\n  title: t\n  severity: info\n  when: [{m: {fact: gpu}}]\n  because: x\n",
+        ":1: PCIe.Slow link: id: an id is area.name",
+    ),
     "bad template": (
         '- id: a.b\n  title: t\n  severity: info\n  when: [{m: {log: "{x} {y}"}}]\n  because: x\n',
         "no fixed text",

@@ -53,5 +53,7 @@ def read_rule_file(path: Path) -> tuple[list[Rule], list[str]]:
                 keys = keys[2:]
             name = entry.get("id", f"rule {number + 1}") if isinstance(entry, dict) else f"rule {number + 1}"
             where = ".".join(str(key) for key in keys) or "rule"
+            if keys == ["id"] and "regex" in wrong_with_it:
+                wrong_with_it = "an id is area.name, in small letters, digits and (behind the dot) dashes"
             faults.append(f"{path}:{line_of(text, [number, *keys])}: {name}: {where}: {wrong_with_it}")
     return rules, faults
