@@ -158,6 +158,6 @@ class Report(Struct, kw_only=True):
     expired_suppressions: Annotated[list[Suppression], Meta(description="what they name counts again")] = []
     graph: Any = None  # how the devices reach each other, for drawings
     nodes: Annotated[
-        list["Report"],
+        "list[Report]",
         Meta(description="where the source holds several nodes: one report each; the outer findings name theirs"),
     ] = []
