@@ -138,6 +138,21 @@ def test_a_log_beside_a_bundle_belongs_to_its_node(doctor, tmp_path):
     assert [(node.source.path, node.status) for node in report.nodes] == [("gpu-1", "ok"), ("gpu-2", "critical")]
 
 
+def test_folders_of_several_nodes_are_told_apart_by_their_kernels(doctor, tmp_path):
+    for n in (1, 2):
+        files = {
+            "var/log/kern.log": f"Jun  1 08:17:02 gpu-{n} kernel: ".encode()
+            + (XID if n == 2 else b"nvidia: loading out-of-tree module taints kernel.\n"),
+            "uname": f"Linux gpu-{n} 6.8.0-79-generic #79-Ubuntu SMP x86_64 GNU/Linux\n".encode(),
+            "proc/driver/nvidia/version": f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  5{n}0.54.15  Tue Mar  5 22:23:56 UTC 2024\n".encode(),
+        }
+        put(tmp_path / f"node{n}", files)
+    put(tmp_path / "job", {"rank0.log": b"gpu-1:411:411 [0] NCCL INFO Bootstrap : Using eth0\n"})
+    report = doctor.diagnose(open_sources([str(tmp_path)]))
+    assert [(node.source.path, node.status) for node in report.nodes] == [("gpu-1", "ok"), ("gpu-2", "critical")]
+    assert [node.node["module"] for node in report.nodes] == ["510.54.15", "520.54.15"]
+
+
 def test_a_must_gather(doctor, tmp_path):
     files = {
         "gather/gpu_operand_pods.status": b"NAME READY STATUS\n",

@@ -18,6 +18,8 @@ from gpudoctor.sources.base import Document, Source, SourceNotes
 from gpudoctor.sources.snapshot import Manifest
 
 _HEADING = " § "
+_KERNEL_SPEAKS = " kernel: "
+_CONTAINER = re.compile(r"[0-9a-f]{12}")  # the name that docker gives to a host that is none
 _DRIVER_POD = re.compile(r"nvidia-.*daemonset")
 _NODE_IN_NAME = re.compile(r"(?:^|/)nvidia-bug-report_(?P<node>[\w.-]+?)\.log(?:\.\w+)*$")
 
@@ -135,13 +137,17 @@ def _place(name: str, root: str) -> str:
 def _by_node(bundles: dict[str, Collected], loose: dict[str, Collected], notes: SourceNotes, apart: bool) -> list[Part]:
     """Join what belongs to one node. Where only one is known by name, everything is about it."""
     hosts = {root: _host(root, collected) for root, collected in bundles.items()}
+    if apart:
+        hosts |= {
+            f"{folder}/": host for folder, collected in loose.items() if folder and (host := _own_host(collected))
+        }
     several = apart and len({host for host in hosts.values() if host}) > 1
     parts: dict[str, Part] = {}
     for root, collected in bundles.items():
         host, kind = (hosts[root], notes.roots[root]) if several else ("", notes.kind)
         parts.setdefault(host, Part(host, kind)).collected.join(collected)
     for folder, collected in loose.items():
-        host = _beside(folder, hosts) if several else ""
+        host = (hosts.get(f"{folder}/") or _beside(folder, hosts)) if several else ""
         parts.setdefault(host, Part(host, notes.kind)).collected.join(collected)
     return sorted(parts.values(), key=lambda part: (not part.name, part.name)) or [Part("", notes.kind)]
 
@@ -153,6 +159,17 @@ def _beside(folder: str, hosts: dict[str, str]) -> str:
         if inside:
             return inside.pop() if len(inside) == 1 else ""
         folder = folder.rpartition("/")[0]
+
+
+def _own_host(collected: Collected) -> str:
+    """Return the one machine whose kernel speaks in the loose files of a folder; "" where none does, or several do."""
+    named = {fact.node for fact in collected.facts if fact.kind == "kernel" and fact.node}
+    if not named:
+        named = {
+            fact.node for fact in collected.facts if fact.node and fact.where and _KERNEL_SPEAKS in fact.where.text
+        }
+    host = named.pop() if len(named) == 1 else ""
+    return "" if _CONTAINER.fullmatch(host) else host
 
 
 def _host(root: str, collected: Collected) -> str:
