@@ -18,7 +18,7 @@ from gpudoctor.sources.base import Document, Source, SourceNotes
 from gpudoctor.sources.snapshot import Manifest
 
 _HEADING = " § "
-_KERNEL_SPEAKS = " kernel: "
+_KERNEL_SPEAKS = re.compile(r" kernel: |: kern: ")  # journals and syslog; Talos
 _CONTAINER = re.compile(r"[0-9a-f]{12}")  # the name that docker gives to a host that is none
 _DRIVER_POD = re.compile(r"nvidia-.*daemonset")
 _NODE_IN_NAME = re.compile(r"(?:^|/)nvidia-bug-report_(?P<node>[\w.-]+?)\.log(?:\.\w+)*$")
@@ -166,7 +166,7 @@ def _own_host(collected: Collected) -> str:
     named = {fact.node for fact in collected.facts if fact.kind == "kernel" and fact.node}
     if not named:
         named = {
-            fact.node for fact in collected.facts if fact.node and fact.where and _KERNEL_SPEAKS in fact.where.text
+            fact.node for fact in collected.facts if fact.node and fact.where and _KERNEL_SPEAKS.search(fact.where.text)
         }
     host = named.pop() if len(named) == 1 else ""
     return "" if _CONTAINER.fullmatch(host) else host
