@@ -136,9 +136,9 @@ def test_enter_and_copy_in_the_detail(size):
         await on_row(app, pilot, "dmesg.txt:2")
         await press(pilot, "y")
         assert app.clipboard == f"dmesg.txt:2: {scene.XID_LINE}"
-        await on_row(app, pilot, "About: gpu")
+        await on_row(app, pilot, "About: GPU")
         await press(pilot, "y")
-        assert app.clipboard == "About: gpu 0000:3b:00.0"
+        assert app.clipboard == "About: GPU 0000:3b:00.0"
         await on_row(app, pilot, "A GPU is missing")
         await press(pilot, "enter")
         assert here(app) == "missing"
