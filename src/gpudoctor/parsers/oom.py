@@ -37,6 +37,8 @@ _ADVICE = LazyRegex(
 _IN_CODE = LazyRegex(
     r"\s*(?:if|elif|while|assert|return|when|case)\b[^\"'\n]{0,80}[\"'][^\"'\n]{0,80}[\"']\s*(?:in\b|not in\b|==|\))"
 )
+# A guide's line about the message: "`CUDA out of memory` means that the batch is too large".
+_EXPLAINED = LazyRegex(r"[`'\"*]{1,3} (?:usually |typically |often )?(?:means|indicates)\b")
 _NEW_RECORD = LazyRegex(
     r"\s*(?:$|Traceback |File \"|\[?\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d|\w+Error\b|\[rank\d|ERROR|WARN|INFO|raise |\+-|[\w.-]+@[\w.-]+:|\$ )"
 )
@@ -159,6 +161,8 @@ def gpu_oom(text: str) -> Iterator[GpuOom]:
         for wording in _WORDINGS:
             found = wording.line.search(message)
             if found is None or found.start() > len(first) or _ADVICE.search(message[: found.start()]):
+                continue
+            if _EXPLAINED.match(message[found.end() :]):
                 continue
             fact = _from_wording(wording, found, message)
             break
