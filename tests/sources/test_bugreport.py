@@ -87,6 +87,12 @@ def test_logs_of_a_host_whose_root_is_mounted_elsewhere() -> None:
     assert [document.boot for document in documents["/host/var/log/kern.log"]] == [-2, -1, 0]
 
 
+def test_a_date_that_is_none_costs_nothing() -> None:
+    part = "*** /var/log/nvidia-installer.log\n*** ls: -rw-r--r-- 1 root root 9 2025-02-00 00:00:00.5 +0200 /var/log/x\nERROR: x"
+    [document] = _documents(_report(part))["/var/log/nvidia-installer.log"]
+    assert document.boot == 0
+
+
 def test_a_report_without_its_end_is_incomplete() -> None:
     notes = SourceNotes("log", "r.log")
     _documents(_report(_SCAN, end=False), notes)

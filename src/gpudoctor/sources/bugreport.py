@@ -360,8 +360,8 @@ def _age(heading: str, body: bytes, report: _Report) -> int:
         and report.taken is not None
         and (found := _WRITTEN.search(body[:1024]))
     ):
-        written = datetime.strptime(found["when"].decode(), "%Y-%m-%d %H:%M:%S")  # wall clock, as `taken`
-        return -1 if report.taken - written > _OLD else 0
+        written = wall_clock(found["when"].decode())
+        return -1 if written is not None and report.taken - written > _OLD else 0
     if heading.endswith((".log.old", ".old")):
         return -1
     return 0
