@@ -187,7 +187,7 @@ FORMATS = (
     ),
     Format(
         "memory free at start",
-        ("Free memory on device", "allocation of", "freeMemory:", "Total memory:", "inference compute"),
+        ("Free memory on device", "free memory) was less than", "freeMemory:", "Total memory:", "inference compute"),
         free_at_start,
         lines=2,
     ),
