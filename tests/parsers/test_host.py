@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.facts.host import KernelTrace
-from gpudoctor.parsers.host import device_nodes, df, free, hypervisor, meminfo, os_name, systemctl_status, ulimit_one
+from gpudoctor.parsers.device_nodes import device_nodes
 from gpudoctor.parsers.kernel_trace import kernel_trace
+from gpudoctor.parsers.resources import df, free, meminfo, ulimit_one
+from gpudoctor.parsers.services import systemctl_status
+from gpudoctor.parsers.system import hypervisor, os_name
 
 
 @pytest.mark.parametrize(
