@@ -239,7 +239,7 @@ def test_a_slow_node_is_found_by_pairing_suspects_with_good_nodes(job: Callable[
     done = job("--json", nodes=6, fault="slow-node:node4")
     data = json.loads(done.out)
     assert [(entry["what"], entry["state"]) for entry in data["runs"]] == [
-        ("all 6 nodes", "fine"),
+        ("all 6 nodes", "slow"),
         ("node1 and node2", "fine"), ("node3 and node4", "slow"), ("node5 and node6", "fine"),
         ("suspect node3 with node1", "fine"), ("suspect node4 with node2", "slow"),
     ]  # fmt: skip
