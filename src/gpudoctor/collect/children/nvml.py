@@ -244,11 +244,12 @@ class _Hung(Exception):
 
 def _guarded(function: str, gpu: int | None, skip: set[str], read: Callable[..., Any], *arguments: Any) -> Any:
     """Call `read` and return what it gives; None where the call is to be skipped or is refused."""
-    if function in skip:
-        return None
-    if gpu is not None and f"{function}:{gpu}" in skip:
-        emit("hung", function=function, gpu=gpu)
-        raise _Hung
+    if skip:
+        if function in skip:
+            return None
+        if gpu is not None and f"{function}:{gpu}" in skip:
+            emit("hung", function=function, gpu=gpu)
+            raise _Hung
     begin(function, gpu)
     try:
         return read(*arguments)
