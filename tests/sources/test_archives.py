@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import re
 import stat
 import struct
 import tarfile
@@ -182,7 +183,7 @@ def test_a_zip_whose_members_lie_over_each_other(read, monkeypatch):
     many = content[directory:end] * 200
     tail = content[end : end + 8] + struct.pack("<HHI", 200, 200, len(many)) + content[end + 16 :]
     _, notes = read(content[:directory] + many + tail)
-    assert "suspiciously much" in notes.problems[0]
+    assert re.search("suspiciously much|Overlapped entries", notes.problems[0])  # newer Pythons refuse it themselves
     assert notes.account.total < 8 << 20
 
 

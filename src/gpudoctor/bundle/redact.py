@@ -204,6 +204,12 @@ def _by_suspicion(text: str) -> Iterator[tuple[bool, str]]:
         yield False, raw[position:].decode("utf-8", "surrogateescape")
 
 
+def _written_out(address: str) -> str:
+    """Write an IPv6 address with all its digits; `exploded` prints the IPv4 address in one as such from Python 3.13 on."""
+    digits = f"{int(ipaddress.IPv6Address(address)):032x}"
+    return ":".join(digits[at : at + 4] for at in range(0, 32, 4))
+
+
 class Redactor:
     """Replaces secrets and identities; `learn` all texts first, then `redact` each. `counts` tells how many of each kind."""
 
@@ -441,7 +447,7 @@ class Redactor:
             prefix = "fe80" if address.is_link_local else "2001:db8"
             made = self._replaced("ip", str(address), lambda n: f"{prefix}::{n & 0xFFFF:x}")
         written_out = "::" not in value and len(value) == _WRITTEN_OUT  # as GIDs are
-        return (ipaddress.IPv6Address(made).exploded if written_out else made) + behind
+        return (_written_out(made) if written_out else made) + behind
 
 
 def _is_address(text: str) -> bool:
